@@ -1,0 +1,125 @@
+"""What is recorded: one `Step` per command and one `Episode` per trajectory, as plain dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def _empty() -> FloatArray:
+    return np.empty(0)
+
+
+class Source(IntEnum):
+    """Who acted. The values are those of `Step.msg` and `Proposal.msg`."""
+
+    LOGGING_POLICY = 1
+    AUGMENTOR = 2
+
+
+class Mode(IntEnum):
+    """What the arbiter does with proposals. The values are those of `Query.msg` and `Episode.msg`."""
+
+    COLLECT = 0
+    SHADOW = 1
+    EVALUATE = 2
+
+
+class Outcome(IntEnum):
+    """How an episode ended. The values are those of `Episode.msg`."""
+
+    REACHED = 1
+    STEP_LIMIT = 2
+    ABORTED = 3
+    RECOVERED = 4  # cut off by a crash; holds what had reached the disk
+
+
+class Rejection(IntEnum):
+    """Why the augmentor's proposal was not used although the draw asked for it, or NONE."""
+
+    NONE = 0
+    MISSING = 1
+    LATE = 2
+    NOT_FINITE = 3
+    WRONG_SIZE = 4
+    TOO_LONG = 5
+    OUTSIDE_WORKSPACE = 6
+    STALE = 7
+
+
+@dataclass(slots=True)
+class Step:
+    """One command with all that led to it; empty arrays and NaN mean unknown or not asked."""
+
+    episode: int
+    index: int
+    time_ns: int
+    observation: FloatArray
+    action: FloatArray
+    source: Source
+    position: FloatArray = field(default_factory=_empty)
+    reward: float = float("nan")
+    logging_proposal: FloatArray = field(default_factory=_empty)
+    augmentor_proposal: FloatArray = field(default_factory=_empty)
+    rejection: Rejection = Rejection.NONE
+    draw: float = float("nan")
+    p: float = 0.0
+    augmentations_left: int = 0
+    model_hash: str = ""
+    image: npt.NDArray[np.uint8] | None = None  # (height, width, 3) rgb8, seen with `observation`
+
+
+@dataclass(slots=True)
+class Episode:
+    """One trajectory: its steps, how it ended and what was seen after the last step."""
+
+    index: int
+    seed: int
+    mode: Mode
+    outcome: Outcome
+    steps: list[Step]
+    final_observation: FloatArray
+    reason: str = ""  # why it was aborted
+    final_position: FloatArray = field(default_factory=_empty)
+    final_image: npt.NDArray[np.uint8] | None = None
+    goal: FloatArray = field(default_factory=_empty)  # s_W where the plant knows it
+    context: FloatArray = field(default_factory=_empty)  # W, flattened, where a simulator knows it
+    start_time_ns: int = 0
+    end_time_ns: int = 0
+
+    @property
+    def augmentations(self) -> int:
+        """How many steps the augmentor made."""
+        return sum(step.source == Source.AUGMENTOR for step in self.steps)
+
+    @property
+    def episode_return(self) -> float:
+        """Undiscounted sum of rewards; NaN where a reward is unknown."""
+        return float(sum(step.reward for step in self.steps))
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two records agree bit for bit in every field, NaN equal to NaN."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return (
+            isinstance(first, np.ndarray)
+            and isinstance(second, np.ndarray)
+            and first.dtype == second.dtype
+            and first.shape == second.shape
+            and first.tobytes() == second.tobytes()
+        )
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, Step | Episode):
+        return type(first) is type(second) and all(
+            same(getattr(first, name), getattr(second, name)) for name in type(first).__slots__
+        )
+    if isinstance(first, float) and isinstance(second, float) and first != first:
+        return second != second
+    return bool(first == second)
