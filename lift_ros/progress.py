@@ -1,0 +1,94 @@
+"""One progress display for every long job: a bar on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TextIO
+
+REDRAW_SECONDS = 0.1
+LINE_SECONDS = 5.0
+BAR_WIDTH = 24
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class Progress:
+    """Shows how far a job is, at which rate, and how long it will still take; writes to stderr."""
+
+    def __init__(
+        self,
+        total: int,
+        label: str,
+        unit: str = "steps",
+        *,
+        enabled: bool = True,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.total = total
+        self.done = 0
+        self._label = label
+        self._unit = unit
+        self._note = ""
+        self._enabled = enabled
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._bar = enabled and self._stream.isatty()
+        self._started = self._shown = clock()
+
+    def __enter__(self) -> Progress:
+        self._started = self._shown = self._clock()
+        if self._bar:
+            self._show()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._enabled:
+            return
+        self._show()
+        if self._bar:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def advance(self, amount: int = 1, note: str | None = None) -> None:
+        """Count `amount` more as done; `note` is shown behind the numbers until the next one replaces it."""
+        self.done += amount
+        if note is not None:
+            self._note = note
+        if self._enabled and self._clock() - self._shown >= (REDRAW_SECONDS if self._bar else LINE_SECONDS):
+            self._show()
+
+    def text(self) -> str:
+        """Return label, count, rate, time left (time taken once complete) and note as one line."""
+        elapsed = self._clock() - self._started
+        parts = [f"{self._label} {self.done}/{self.total} {self._unit}"]
+        if self.done and elapsed > 0:
+            parts.append(f"{self.done / elapsed:.3g} {self._unit}/s")
+            left = elapsed / self.done * (self.total - self.done)
+            parts.append(f"{format_seconds(left)} left" if self.done < self.total else f"in {format_seconds(elapsed)}")
+        if self._note:
+            parts.append(self._note)
+        return ", ".join(parts)
+
+    def _show(self) -> None:
+        self._shown = self._clock()
+        if not self._bar:
+            self._stream.write(self.text() + "\n")
+        else:
+            filled = min(BAR_WIDTH, BAR_WIDTH * self.done // self.total) if self.total else BAR_WIDTH
+            line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self.text()}"
+            # A line longer than the terminal would wrap, and the next redraw would leave its first row behind.
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{line[:width]}")
+        self._stream.flush()
