@@ -1,0 +1,139 @@
+"""The live terminal view of a run: what the monitor reports, as a few lines of text."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, TextIO
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: list[float], width: int = 32) -> str:
+    """Draw the last `width` values as bars between their smallest and largest."""
+    shown = [value for value in values[-width:] if value == value]
+    if not shown:
+        return ""
+    low, high = min(shown), max(shown)
+    span = high - low or 1.0
+    return "".join(_BARS[min(7, int(8 * (value - low) / span))] for value in shown)
+
+
+@dataclass
+class RunStatus:
+    """What the monitor knows of a run; every field is optional in its reports."""
+
+    episode: int = 0
+    step: int = 0
+    episodes_done: int = 0
+    episodes_reached: int = 0
+    episodes_aborted: int = 0
+    steps_done: int = 0
+    augmented_steps: int = 0
+    steps_per_second: float = 0.0
+    mean_steps: float = float("nan")
+    distances: list[float] = field(default_factory=list)
+    model: str = ""
+    training: str = ""
+    trouble: str = ""
+
+    @classmethod
+    def from_json(cls, line: str) -> RunStatus | None:
+        """Parse one line of the monitor; None for lines that are not reports."""
+        try:
+            values: Any = json.loads(line)
+        except ValueError:
+            return None
+        if not isinstance(values, dict):
+            return None
+        known = {item.name for item in fields(cls)}
+        return cls(**{key: value for key, value in values.items() if key in known})
+
+
+def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> str:
+    """Return the view as text, one fact per line."""
+    of = f" of {episodes_wanted}" if episodes_wanted else ""
+    success = f"{status.episodes_reached / status.episodes_done:.0%}" if status.episodes_done else "–"
+    share = f"{status.augmented_steps / status.steps_done:.0%}" if status.steps_done else "–"
+    mean = f"{status.mean_steps:.1f}" if status.mean_steps == status.mean_steps else "–"
+    left = _time_left(status, episodes_wanted, elapsed_s)
+    lines = [
+        f"episodes {status.episodes_done}{of}   success {success}   steps per episode {mean}   {left}",
+        f"episode {status.episode}, step {status.step}   {status.steps_per_second:.0f} steps/s   augmented {share}",
+    ]
+    if status.distances:
+        lines.append(f"distance {status.distances[-1]:.4f}  {sparkline(status.distances)}")
+    if status.training or status.model:
+        model = f"model {status.model[:8]}" if status.model else "no model yet"
+        lines.append(f"{model}   {status.training}".rstrip())
+    if status.trouble:
+        lines.append(f"! {status.trouble}")
+    return "\n".join(lines)
+
+
+def _time_left(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> str:
+    if not episodes_wanted or not status.episodes_done:
+        return ""
+    remaining = max(0, episodes_wanted - status.episodes_done) * elapsed_s / status.episodes_done
+    return f"about {remaining:.0f} s left"
+
+
+class LiveView:
+    """Keeps the view at the bottom of a terminal with logs scrolling above; elsewhere prints one line now and then."""
+
+    def __init__(
+        self,
+        episodes_wanted: int | None = None,
+        *,
+        stream: TextIO | None = None,
+        plain_interval_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wanted = episodes_wanted
+        self._stream = stream or sys.stdout
+        self._interactive = self._stream.isatty()
+        self._interval_s = plain_interval_s
+        self._clock = clock
+        self._began = clock()
+        self._printed_at = float("-inf")
+        self._lines_drawn = 0
+        self.status = RunStatus()
+
+    def log(self, line: str) -> None:
+        """Print a log line above the view."""
+        self._erase()
+        print(line, file=self._stream, flush=True)
+        self._draw()
+
+    def update(self, status: RunStatus) -> None:
+        """Show a new status."""
+        self.status = status
+        if self._interactive:
+            self._erase()
+            self._draw()
+        elif self._clock() - self._printed_at >= self._interval_s:
+            self._printed_at = self._clock()
+            print(self._text().replace("\n", "   "), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Leave the last view standing."""
+        if not self._interactive:
+            print(self._text().replace("\n", "   "), file=self._stream, flush=True)
+        self._lines_drawn = 0
+
+    def _text(self) -> str:
+        return render(self.status, self._wanted, self._clock() - self._began)
+
+    def _draw(self) -> None:
+        if self._interactive:
+            text = self._text()
+            print(text, file=self._stream, flush=True)
+            self._lines_drawn = text.count("\n") + 1
+
+    def _erase(self) -> None:
+        if self._interactive and self._lines_drawn:
+            print(f"\x1b[{self._lines_drawn}F\x1b[0J", end="", file=self._stream)
+            self._lines_drawn = 0

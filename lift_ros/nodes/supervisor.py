@@ -1,0 +1,236 @@
+"""Runs a graph's nodes as child processes: ordered start, prefixed logs, restarts and an ordered, bounded shutdown."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+LINE_LIMIT = 65536  # bytes kept of a line without an end
+_PR_SET_PDEATHSIG = 1
+_COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """One supervised process: how it is started and what its end means."""
+
+    name: str
+    command: Sequence[str]
+    restarts: int = 0  # how many times it is started again after an unwanted end
+    ends_graph: bool = False  # its successful end completes the run
+    quiet: bool = False  # lines go to the line handler only, never to the log
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Child:
+    spec: ProcessSpec
+    process: subprocess.Popen[bytes]
+    pending: bytes = b""
+    restarts_used: int = 0
+    ended: bool = False
+
+
+class GraphFailed(Exception):
+    """A process without restarts left has ended although the run was not complete."""
+
+
+def _die_with_parent() -> None:
+    """Make the kernel end this child when its supervisor dies, however that happens."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+class Supervisor:
+    """Starts processes in the given order and ends them in the same order, so that what asks stops before what answers."""
+
+    def __init__(
+        self,
+        specs: Sequence[ProcessSpec],
+        *,
+        on_line: Callable[[str, str], None] | None = None,
+        log: Callable[[str], None] | None = None,
+        colour: bool | None = None,
+        grace_s: float = 10.0,
+        restart_delay_s: float = 0.5,
+    ) -> None:
+        self._specs = list(specs)
+        self._on_line = on_line
+        self._log = log or (lambda line: print(line, flush=True))
+        self._colour = sys.stdout.isatty() if colour is None else colour
+        self._grace_s = grace_s
+        self._restart_delay_s = restart_delay_s
+        self._selector = selectors.DefaultSelector()
+        self._children: list[_Child] = []
+        self._restarts_due: list[tuple[float, ProcessSpec, int]] = []
+        self._width = max((len(spec.name) for spec in specs), default=0)
+        self.restarts: dict[str, int] = {}
+
+    def __enter__(self) -> Supervisor:
+        for spec in self._specs:
+            self._start(spec, 0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut_down()
+
+    def pid(self, name: str) -> int:
+        """Return the process id of the latest process of that name."""
+        return next(child.process.pid for child in reversed(self._children) if child.spec.name == name)
+
+    def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Supervise until the run is complete or `should_stop`; raise `GraphFailed` if a process gives up."""
+        while not should_stop():
+            self.poll(0.1)
+            if self._check_ends():
+                return
+
+    def poll(self, timeout_s: float) -> None:
+        """Pass on the lines that processes have written, waiting at most `timeout_s` for some."""
+        now = time.monotonic()
+        for due in [due for due in self._restarts_due if due[0] <= now]:
+            self._restarts_due.remove(due)
+            self._start(due[1], due[2])
+        if not self._selector.get_map():
+            time.sleep(min(timeout_s, 0.05))
+            return
+        for key, _ in self._selector.select(timeout_s):
+            self._read(key.data)
+
+    def shut_down(self) -> None:
+        """Interrupt the processes in order, waiting for each; kill what does not end within the grace time."""
+        self._restarts_due.clear()
+        for child in self._children:
+            self._interrupt(child)
+        for child in self._children:
+            self._drain(child)
+        self._children.clear()
+        self._selector.close()
+
+    def _start(self, spec: ProcessSpec, restarts_used: int) -> None:
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment}
+        process = subprocess.Popen(
+            list(spec.command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then ends them in order
+            preexec_fn=_die_with_parent,
+        )
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        child = _Child(spec, process, restarts_used=restarts_used)
+        self._children.append(child)
+        self._selector.register(process.stdout, selectors.EVENT_READ, child)
+
+    def _read(self, child: _Child) -> bool:
+        """Pass on one portion of output; return whether more may be waiting."""
+        assert child.process.stdout is not None
+        try:
+            data = os.read(child.process.stdout.fileno(), 65536)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._forget_output(child)
+            return False
+        *lines, child.pending = (child.pending + data).split(b"\n")
+        if len(child.pending) > LINE_LIMIT:
+            lines.append(child.pending)
+            child.pending = b""
+        for line in lines:
+            self._emit(child, line)
+        return True
+
+    def _forget_output(self, child: _Child) -> None:
+        stream = child.process.stdout
+        if stream is not None and not stream.closed:
+            self._selector.unregister(stream)
+            stream.close()
+        if child.pending:
+            self._emit(child, child.pending)
+            child.pending = b""
+
+    def _emit(self, child: _Child, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip("\r")
+        if self._on_line is not None:
+            self._on_line(child.spec.name, text)
+        if not child.spec.quiet and text:
+            self._log(self._prefix(child.spec) + text)
+
+    def _prefix(self, spec: ProcessSpec) -> str:
+        label = f"[{spec.name:<{self._width}}] "
+        if not self._colour:
+            return label
+        colour = _COLOURS[self._specs.index(spec) % len(_COLOURS)]
+        return f"\x1b[{colour}m{label}\x1b[0m"
+
+    def _check_ends(self) -> bool:
+        for child in self._children:
+            if child.ended or child.process.poll() is None:
+                continue
+            self._drain(child)
+            child.ended = True
+            if child.spec.ends_graph and child.process.returncode == 0:
+                return True
+            self._restart_or_give_up(child)
+        return False
+
+    def _restart_or_give_up(self, child: _Child) -> None:
+        spec, status = child.spec, _describe_status(child.process.returncode)
+        if child.restarts_used >= spec.restarts:
+            raise GraphFailed(
+                f"{spec.name} {status} and has no restarts left ({spec.restarts} allowed); its log says why"
+            )
+        used = child.restarts_used + 1
+        self._log(self._prefix(spec) + f"{status}; restart {used} of {spec.restarts}")
+        self.restarts[spec.name] = self.restarts.get(spec.name, 0) + 1
+        self._restarts_due.append((time.monotonic() + self._restart_delay_s, spec, used))
+
+    def _interrupt(self, child: _Child) -> None:
+        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if child.process.poll() is not None:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.process.pid, sent)
+            deadline = time.monotonic() + self._grace_s / 2
+            while child.process.poll() is None and time.monotonic() < deadline:
+                self.poll(0.02)
+            if child.process.poll() is None:
+                self._log(self._prefix(child.spec) + f"did not end on {sent.name} within {self._grace_s / 2:g} s")
+        child.process.wait()
+
+    def _drain(self, child: _Child) -> None:
+        """Pass on what an ended process left in its pipe; helpers it left behind must not keep us waiting."""
+        stream = child.process.stdout
+        while stream is not None and not stream.closed:
+            if not self._read(child):
+                self._forget_output(child)
+
+
+def _describe_status(returncode: int) -> str:
+    if returncode < 0:
+        return f"was ended by {signal.Signals(-returncode).name}"
+    return f"ended with status {returncode}"
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Within this context Ctrl-C and SIGTERM only set a flag, which the yielded function reads."""
+    received: list[int] = []
+    previous = {
+        number: signal.signal(number, lambda received_number, _frame: received.append(received_number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,80 @@
+"""The live view shows what the monitor reports, on a terminal and in a log file."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from lift_ros.nodes.live_view import LiveView, RunStatus, render, sparkline
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_sparkline_rises_with_the_values() -> None:
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+
+
+def test_sparkline_of_equal_values_is_flat() -> None:
+    assert sparkline([2.0, 2.0]) == "▁▁"
+
+
+def test_sparkline_keeps_the_newest_values() -> None:
+    assert len(sparkline([float(i) for i in range(100)], width=10)) == 10
+
+
+def test_sparkline_leaves_out_nan() -> None:
+    assert sparkline([float("nan"), 1.0]) == "▁"
+    assert sparkline([]) == ""
+
+
+@pytest.mark.parametrize("line", ["", "no json", "[1]", "3"])
+def test_lines_that_are_no_reports_are_ignored(line: str) -> None:
+    assert RunStatus.from_json(line) is None
+
+
+def test_unknown_keys_of_a_newer_monitor_are_ignored() -> None:
+    status = RunStatus.from_json(json.dumps({"episode": 3, "colour": "blue"}))
+    assert status is not None
+    assert status.episode == 3
+
+
+def test_shares_are_shown_in_percent() -> None:
+    text = render(RunStatus(episodes_done=4, episodes_reached=3, steps_done=10, augmented_steps=2), 8, 12.0)
+    assert "success 75%" in text
+    assert "augmented 20%" in text
+    assert "about 12 s left" in text
+
+
+def test_nothing_done_yet_gives_no_division_by_zero() -> None:
+    assert "success –" in render(RunStatus(), None, 0.0)
+
+
+def test_trouble_stands_on_a_line_of_its_own() -> None:
+    assert render(RunStatus(trouble="recorder: disk full"), None, 0.0).splitlines()[-1] == "! recorder: disk full"
+
+
+def test_a_log_file_gets_a_line_per_interval() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    view = LiveView(5, stream=stream, plain_interval_s=5.0, clock=lambda: now[0])
+    for second in range(11):
+        now[0] = float(second)
+        view.update(RunStatus(episode=second))
+    assert len(stream.getvalue().splitlines()) == 3
+
+
+def test_a_terminal_redraws_in_place_below_the_log() -> None:
+    stream = Terminal()
+    view = LiveView(stream=stream)
+    view.update(RunStatus(episode=1))
+    view.log("[arbiter] hello")
+    output = stream.getvalue()
+    assert "\x1b[2F\x1b[0J[arbiter] hello\n" in output
+    assert output.rstrip().endswith("augmented –")
