@@ -1,0 +1,108 @@
+"""The model file: one safetensors file whose header carries a JSON description. No pickle, no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors_numpy
+
+from lift_ros.errors import UserError
+
+Tensors = dict[str, npt.NDArray[Any]]
+
+DESCRIPTION_KEY = "lift_ros"
+HEADER_LIMIT = 16 * 2**20
+FILE_LIMIT = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class TensorFile:
+    """What was read: the tensors, the JSON description and the SHA-256 of the very bytes they came from."""
+
+    tensors: Tensors
+    description: dict[str, Any]
+    hash: str
+
+
+def write_tensor_file(path: str | Path, tensors: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]) -> str:
+    """Write the file so that readers see the old one or the whole new one, and return its SHA-256."""
+    target = Path(path)
+    text = json.dumps(description, sort_keys=True, allow_nan=False)
+    ordered = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
+    data = safetensors_numpy.save(ordered, metadata={DESCRIPTION_KEY: text})
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UserError(f"cannot write {target}: {error.strerror}; choose a folder you may write to") from error
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_tensor_file(path: str | Path, kind: str) -> TensorFile:
+    """Read and check a file of `kind`: its header, its JSON, its tensors; nothing in it is executed."""
+    source = Path(path)
+    data = _read_bytes(source, kind)
+    description = _description(source, data, kind)
+    try:
+        tensors = safetensors_numpy.load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _bad(source, kind, f"its tensors cannot be read ({error})") from error
+    for name, tensor in tensors.items():
+        if np.issubdtype(tensor.dtype, np.floating) and not np.isfinite(tensor).all():
+            raise _bad(source, kind, f"tensor {name!r} holds NaN or infinity")
+    return TensorFile(tensors, description, hashlib.sha256(data).hexdigest())
+
+
+def _read_bytes(source: Path, kind: str) -> bytes:
+    try:
+        size = source.stat().st_size
+        if size > FILE_LIMIT:
+            raise _bad(source, kind, f"it has {size} bytes, more than the limit of {FILE_LIMIT}")
+        return source.read_bytes()
+    except IsADirectoryError as error:
+        raise UserError(f"{source} is a folder, not a {kind} file; name the file itself") from error
+    except FileNotFoundError as error:
+        raise UserError(f"there is no {kind} file {source}; check the path, or write one with `lift train`") from error
+    except OSError as error:
+        raise UserError(f"cannot read the {kind} file {source}: {error.strerror}") from error
+
+
+def _description(source: Path, data: bytes, kind: str) -> dict[str, Any]:
+    if len(data) < 8:
+        raise _bad(source, kind, f"it has only {len(data)} bytes")
+    length = int.from_bytes(data[:8], "little")
+    if length > HEADER_LIMIT:
+        raise _bad(source, kind, f"its header claims {length} bytes, more than the limit of {HEADER_LIMIT}")
+    if length > len(data) - 8:
+        raise _bad(source, kind, f"its header claims {length} bytes but only {len(data) - 8} follow: it is truncated")
+    try:
+        header = json.loads(data[8 : 8 + length])
+        text = header["__metadata__"][DESCRIPTION_KEY]
+        description = json.loads(text)
+        if not isinstance(description, dict):
+            raise TypeError("the description is no JSON object")
+        found = description["kind"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _bad(source, kind, "its header does not hold a description written by lift_ros") from error
+    if found != kind:
+        raise _bad(source, kind, f"it calls itself {found!r}")
+    return description
+
+
+def _bad(source: Path, kind: str, reason: str) -> UserError:
+    return UserError(f"{source} is not a valid {kind} file: {reason}; write it again with `lift train`")
