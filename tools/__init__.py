@@ -1,0 +1,1 @@
+"""What `make` and `setup.py` run; standard library only, since nothing is installed yet when they start."""
