@@ -1,0 +1,110 @@
+"""The report is one page that needs nothing else, and says what the episodes say."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
+from lift_ros.evaluation.frames import Frame
+from lift_ros.evaluation.report import ReportContent, phase_summaries, text_table, write_report
+
+
+def make_episode(length: int, mode: Mode, source: Source) -> Episode:
+    path = np.linspace([1.0, -1.0], [0.0, 0.0], length + 1)
+    steps = [
+        Step(0, i, i, path[i], path[i + 1] - path[i], source, position=path[i], reward=-float(np.hypot(*path[i + 1])))
+        for i in range(length)
+    ]
+    return Episode(0, 1, mode, Outcome.REACHED, steps, path[-1], final_position=path[-1], goal=np.zeros(2))
+
+
+@pytest.fixture
+def content() -> ReportContent:
+    return ReportContent(
+        title="Fetch <reach>",
+        episodes=[
+            make_episode(40, Mode.COLLECT, Source.LOGGING_POLICY),
+            make_episode(10, Mode.COLLECT, Source.AUGMENTOR),
+            make_episode(5, Mode.EVALUATE, Source.AUGMENTOR),
+        ],
+        threshold=0.05,
+        scores={"trajectory quality": 0.5},
+        frames=[Frame(0, np.zeros((8, 8, 3), np.uint8)), Frame(5, np.zeros((8, 8, 3), np.uint8))],
+        parameters={"seed": 7, "note": "<script>"},
+        commands=["lift demo --seed 7"],
+    )
+
+
+@pytest.fixture
+def page(content: ReportContent, tmp_path: Path) -> str:
+    write_report(content, tmp_path / "new" / "report.html")
+    return (tmp_path / "new" / "report.html").read_text()
+
+
+def test_the_page_refers_to_nothing_outside_itself(page: str) -> None:
+    references = re.findall(r'(?:src|href)="([^"]{1,40})', page)
+    assert references
+    assert all(reference.startswith("data:image/png;base64,") for reference in references)
+    assert "http" not in re.sub(r"base64,[^\"]*", "", page)
+
+
+def test_all_figures_are_there(page: str) -> None:
+    titles = re.findall(r"<h2>([^<]+)</h2><figure>", page)
+    assert titles == [
+        "Convergence",
+        "Trajectories",
+        "Steps per episode",
+        "Augmentations",
+        "The learned policy at work",
+    ]
+
+
+def test_text_is_escaped(page: str) -> None:
+    assert "<script>" not in page
+    assert "Fetch &lt;reach&gt;" in page
+
+
+def test_parameters_and_commands_are_there(page: str) -> None:
+    assert '"seed": 7' in page.replace("&quot;", '"')
+    assert "lift demo --seed 7" in page
+
+
+def test_the_table_has_a_row_per_phase(page: str) -> None:
+    rows = re.findall(r"<tr><td>([^<]+)</td><td>1</td><td>([^<]+)</td><td>100%</td>", page)
+    assert rows == [("logging policy", "40.0"), ("LIFT collection", "10.0"), ("learned policy", "5.0")]
+
+
+def test_every_tag_is_closed(page: str) -> None:
+    class Balance(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.open: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag not in ("meta", "img"):
+                self.open.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.open.pop() == tag
+
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_a_run_of_the_routine_alone_gets_a_report_too(content: ReportContent, tmp_path: Path) -> None:
+    alone = ReportContent("walk", content.episodes[:1], threshold=0.05)
+    write_report(alone, tmp_path / "report.html")
+    assert "Augmentations" not in (tmp_path / "report.html").read_text()
+
+
+def test_the_terminal_table_is_aligned(content: ReportContent) -> None:
+    lines = text_table(phase_summaries(content.episodes)).splitlines()
+    assert len(lines) == 4
+    assert len({len(line) for line in lines}) == 1
+    assert lines[1].startswith("logging policy")
