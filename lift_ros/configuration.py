@@ -1,0 +1,143 @@
+"""Checks YAML mappings against tables of keys, with errors that name file, key, value and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lift_ros.errors import UserError
+
+REQUIRED = object()
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """What one key may hold; `low` and `high` belong to the range unless the range is said to be open there."""
+
+    kind: type
+    default: Any = REQUIRED
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None  # like `low`, excluded
+    choices: tuple[Any, ...] = ()
+    length: int | None = None
+    optional: bool = False  # null is allowed and means "not set"
+
+    def allowed(self) -> str:
+        """Return the allowed values in words."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        words = _KINDS[self.kind] + (f" of {self.length} numbers" if self.length is not None else "")
+        limits = []
+        if self.above is not None:
+            limits.append(f"> {self.above:g}")
+        if self.low is not None:
+            limits.append(f">= {self.low:g}")
+        if self.high is not None:
+            limits.append(f"<= {self.high:g}")
+        return " ".join([words, " and ".join(limits)]).strip() + (", or null" if self.optional else "")
+
+    def convert(self, value: Any) -> Any:
+        """Return the value in this key's type; ValueError where it is not allowed."""
+        if value is None and self.optional:
+            return None
+        value = self._typed(value)
+        if self.choices and value not in self.choices:
+            raise ValueError
+        if self.kind in (int, float) and not self._inside(value):
+            raise ValueError
+        if self.length is not None and len(value) != self.length:
+            raise ValueError
+        return value
+
+    def _typed(self, value: Any) -> Any:
+        kind: Any = self.kind
+        if self.kind is float and not isinstance(value, bool) and isinstance(value, int | float | str):
+            return float(value)  # also text: YAML takes 1e-3 for text, since it has no dot
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError
+        if self.kind is list:
+            return [Key(float).convert(entry) for entry in value]
+        return value
+
+    def _inside(self, value: float) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+        )
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a key given twice, of which YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise UserError(f"line {key_node.start_mark.line + 1}: key {key!r} is given twice; keep one")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a YAML file holds."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    try:
+        return yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a hint that names the closest known word, or all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names) or 'none'}"
+
+
+def check_mapping(data: Any, keys: Mapping[str, Key], where: str) -> dict[str, Any]:
+    """Return `data` with defaults filled in; `where` is the file and the section, as errors name it."""
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise UserError(f"{where} is {data!r}; allowed: a mapping with keys {', '.join(keys)}")
+    for name in data:
+        if name not in keys:
+            raise UserError(f"{where}: unknown key {name!r}; {nearest(name, keys)}")
+    return {name: _value(data, name, key, where) for name, key in keys.items()}
+
+
+def _value(data: Mapping[str, Any], name: str, key: Key, where: str) -> Any:
+    separator = "" if where.endswith(": ") else "."
+    if name not in data:
+        if key.default is REQUIRED:
+            raise UserError(f"{where}{separator}{name} is missing; allowed: {key.allowed()}")
+        return dict(key.default) if isinstance(key.default, dict) else key.default
+    try:
+        return key.convert(data[name])
+    except (TypeError, ValueError):
+        raise UserError(f"{where}{separator}{name} is {data[name]!r}; allowed: {key.allowed()}") from None

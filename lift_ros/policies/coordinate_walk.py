@@ -1,0 +1,99 @@
+"""The coordinate walk: a routine that always arrives, but slowly and on detours; as a class and as a generator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.errors import UserError
+from lift_ros.policies.displacement import DisplacementReader
+
+FloatArray = npt.NDArray[np.float64]
+
+DEFAULT_STEP = 0.025
+STEP_FLOOR = 1e-3
+
+
+def _check_step(step: float, floor: float) -> None:
+    if not 0 < floor <= step < math.inf:
+        raise UserError(f"the walk needs 0 < floor <= step, not step={step!r}, floor={floor!r}")
+
+
+class CoordinateWalk:
+    """Walks along one axis after the other with steps of length l, and halves l after each round.
+
+    It leaves an axis when the coordinate is within l/2 of its goal or the last step did not bring it closer. Its
+    state (axis, step size, direction) is forgotten on `reset`, and when the plant's next goal begins.
+    """
+
+    def __init__(
+        self, dim: int, step: float = DEFAULT_STEP, goal: Sequence[float] | None = None, floor: float = STEP_FLOOR
+    ) -> None:
+        _check_step(step, floor)
+        self._reader = DisplacementReader(dim, goal)
+        self._initial_step, self._floor = float(step), float(floor)
+        self._goal_number = 0
+        self._axis = 0
+        self._step = self._initial_step
+        self._direction = 0.0
+        self._gap = math.inf  # distance along the axis before the last step on it
+
+    @property
+    def axis(self) -> int:
+        """Axis along which the walk goes."""
+        return self._axis
+
+    @property
+    def step_size(self) -> float:
+        """Present step length l."""
+        return self._step
+
+    @property
+    def direction(self) -> float:
+        """Present direction along the axis: 1, −1, or 0 before the first step on it."""
+        return self._direction
+
+    def reset(self) -> None:
+        """Begin anew: first axis, initial step size, no direction."""
+        self._axis = 0
+        self._step = self._initial_step
+        self._enter_axis()
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Return the next step of the walk."""
+        goal_number, displacement = self._reader.read(observation)
+        if goal_number != self._goal_number:
+            self._goal_number = goal_number
+            self.reset()
+        skipped = 0
+        while self._is_done(float(displacement[self._axis])) and not self._stands_still(skipped):
+            self._next_axis()
+            skipped += 1
+        here = float(displacement[self._axis])
+        if self._direction == 0.0:
+            self._direction = -1.0 if here > 0 else 1.0
+        self._gap = abs(here)
+        action = np.zeros(self._reader.dim)
+        action[self._axis] = self._direction * self._step
+        return action
+
+    def _is_done(self, here: float) -> bool:
+        return abs(here) <= self._step / 2 or abs(here) >= self._gap
+
+    def _stands_still(self, skipped: int) -> bool:
+        """Whether a whole round at the smallest step size found nothing to do; then any step is as good."""
+        return self._step == self._floor and skipped > self._reader.dim
+
+    def _next_axis(self) -> None:
+        self._axis += 1
+        if self._axis == self._reader.dim:
+            self._axis = 0
+            self._step = max(self._step / 2, self._floor)
+        self._enter_axis()
+
+    def _enter_axis(self) -> None:
+        self._gap = math.inf
+        self._direction = 0.0

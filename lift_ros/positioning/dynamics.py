@@ -1,0 +1,76 @@
+"""The arithmetic of an active positioning problem, shared by the single and the batched simulators.
+
+Positions stay in P = [−1, 1]^d: a movement beyond the border stops there, coordinate by coordinate. An action longer
+than λ is shortened onto the ball (the paper's clip_λ), so that any sample of a box-shaped action space is legal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.errors import UserError
+from lift_ros.positioning.distortions import Distortion
+from lift_ros.seeds import generator
+
+FloatArray = npt.NDArray[np.float64]
+ObservationKind = Literal["position", "displacement"]
+OBSERVATION_KINDS: tuple[ObservationKind, ...] = ("position", "displacement")
+LOW, HIGH = -1.0, 1.0
+
+
+class Start(NamedTuple):
+    """Where an episode begins, where it has to go and under which context."""
+
+    position: FloatArray
+    goal: FloatArray
+    context: FloatArray
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """All that fixes a problem: distortion f, ball A of radius λ, threshold θ, and what is observed."""
+
+    distortion: Distortion
+    action_radius: float
+    threshold: float
+    step_limit: int
+    observation: ObservationKind = "position"
+    goal: tuple[float, ...] | None = None  # s_W of position observations; the origin unless given
+
+    def __post_init__(self) -> None:
+        if self.observation not in OBSERVATION_KINDS:
+            raise UserError(f"observation must be one of {', '.join(OBSERVATION_KINDS)}, not {self.observation!r}")
+        for name, value in (("action_radius", self.action_radius), ("threshold", self.threshold)):
+            if not 0 < value < math.inf:
+                raise UserError(f"{name} must be a finite number > 0, not {value!r}")
+        if self.step_limit < 1:
+            raise UserError(f"step_limit must be at least 1, not {self.step_limit!r}")
+        if self.goal is None:
+            return
+        if self.observation == "displacement":
+            raise UserError("a fixed goal needs position observations; displacement observations draw s_W anew")
+        if len(self.goal) != self.dim or not all(LOW <= value <= HIGH for value in self.goal):
+            raise UserError(f"goal must have {self.dim} entries within [{LOW:g}, {HIGH:g}], not {self.goal!r}")
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of position, action and observation."""
+        return self.distortion.dim
+
+    def start(self, seed: int) -> Start:
+        """Draw goal, context and an initial position that is not a goal already."""
+        rng = generator(seed, "problem")
+        if self.observation == "displacement":
+            goal = rng.uniform(LOW, HIGH, self.dim)
+        else:
+            goal = np.zeros(self.dim) if self.goal is None else np.array(self.goal)
+        context = self.distortion.sample(rng, goal)
+        while True:
+            position = rng.uniform(LOW, HIGH, self.dim)
+            if float(np.sqrt(np.sum((position - goal) ** 2))) > self.threshold:
+                return Start(position, goal, context)

@@ -1,0 +1,76 @@
+"""The kinds of plants a scenario may name: their parameters, their sizes and how to build them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lift_ros.configuration import Key
+from lift_ros.errors import UserError
+from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
+from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
+from lift_ros.positioning.problem import Problem
+from lift_ros.positioning.simulated import SimulatedPositioning
+
+Parameters = Mapping[str, Any]
+
+_COMMON_KEYS = {
+    "action_radius": Key(float, above=0),
+    "threshold": Key(float, above=0),
+    "step_limit": Key(int, 1000, low=1),
+}
+_POSITIONING_KEYS = {
+    "distortion": Key(str, choices=tuple(DISTORTIONS)),
+    "dim": Key(int, low=1),
+    "sigma": Key(float, None, low=0, optional=True),
+    "scale_low": Key(float, 0.3, above=0),
+    "scale_high": Key(float, 1.0, above=0),
+    "observation": Key(str, "position", choices=OBSERVATION_KINDS),
+    "goal": Key(list, None, optional=True),
+    **_COMMON_KEYS,
+}
+
+
+@dataclass(frozen=True)
+class PlantKind:
+    """One kind of plant."""
+
+    keys: dict[str, Key]
+    sizes: Callable[[Parameters], tuple[int, int]]  # of observation and action, known without building the plant
+    check: Callable[[Parameters], object]  # UserError where single parameters are right but do not go together
+    build: Callable[[Parameters, int | None], Problem]
+
+
+def make_dynamics(parameters: Parameters) -> Dynamics:
+    """Return the dynamics of a plant of kind `positioning`."""
+    limits = {"low": parameters["scale_low"], "high": parameters["scale_high"]}
+    return Dynamics(
+        distortion=make_distortion(
+            parameters["distortion"],
+            parameters["dim"],
+            sigma=parameters["sigma"],
+            **(limits if parameters["distortion"] == "scale" else {}),
+        ),
+        action_radius=parameters["action_radius"],
+        threshold=parameters["threshold"],
+        step_limit=parameters["step_limit"],
+        observation=parameters["observation"],
+        goal=None if parameters["goal"] is None else tuple(parameters["goal"]),
+    )
+
+
+def _build_positioning(parameters: Parameters, render_size: int | None) -> Problem:
+    if render_size is not None:
+        raise UserError("a plant of kind 'positioning' has no camera: leave render_size out or choose a fetch plant")
+    return SimulatedPositioning(make_dynamics(parameters))
+
+
+PLANTS = {
+    "positioning": PlantKind(
+        keys=_POSITIONING_KEYS,
+        sizes=lambda parameters: (parameters["dim"], parameters["dim"]),
+        check=make_dynamics,
+        build=_build_positioning,
+    ),
+}

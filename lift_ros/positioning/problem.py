@@ -1,0 +1,67 @@
+"""What every plant that runs in process offers, simulated on paper or by MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Bounds = tuple[FloatArray, FloatArray]
+
+
+def _empty() -> FloatArray:
+    return np.empty(0)
+
+
+@dataclass(slots=True)
+class Observed:
+    """What a plant tells after a reset or a step; empty arrays and NaN mean unknown."""
+
+    values: FloatArray  # the observation o
+    position: FloatArray = field(default_factory=_empty)  # s
+    goal: FloatArray = field(default_factory=_empty)  # s_W
+    context: FloatArray = field(default_factory=_empty)  # W, flattened
+    reward: float = float("nan")  # of the step that led here; NaN after a reset
+    terminated: bool = False  # the goal is reached
+    image: npt.NDArray[np.uint8] | None = None  # (height, width, 3) rgb8, seen together with `values`
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """An active positioning problem (P, W, O, f, γ) that can be reset and stepped."""
+
+    @property
+    def observation_size(self) -> int:
+        """Number of entries of an observation."""
+
+    @property
+    def action_size(self) -> int:
+        """Number of entries of an action."""
+
+    @property
+    def action_radius(self) -> float:
+        """Radius λ of the action ball."""
+
+    @property
+    def step_limit(self) -> int:
+        """Number of steps after which the caller ends an episode."""
+
+    @property
+    def threshold(self) -> float:
+        """Distance θ to the goal at which an episode terminates."""
+
+    @property
+    def workspace(self) -> Bounds | None:
+        """Lowest and highest position, or None where there is no limit."""
+
+    def reset(self, seed: int) -> Observed:
+        """Begin the episode that `seed` determines, whatever came before."""
+
+    def step(self, action: FloatArray) -> Observed:
+        """Apply one action; never called again after `terminated` before the next reset."""
+
+    def close(self) -> None:
+        """Release what the plant holds."""

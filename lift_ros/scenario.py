@@ -1,0 +1,221 @@
+"""Scenarios: named YAML files that fix plant, logging policy, collection and training of an experiment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lift_ros.configuration import Key, check_mapping, nearest, read_yaml
+from lift_ros.errors import UserError
+from lift_ros.policies.loading import POLICY_ARGUMENTS, check_policy, is_routine, load_policy
+from lift_ros.policies.protocol import Policy
+from lift_ros.positioning.plants import PLANTS, PlantKind
+from lift_ros.positioning.problem import Problem
+
+SUFFIXES = (".yaml", ".yml")
+
+TOP_KEYS = {
+    "description": Key(str, ""),
+    "plant": Key(dict),
+    "logging_policy": Key(dict),
+    "collection": Key(dict, {}),
+    "training": Key(dict, {}),
+}
+POLICY_KEYS = {
+    "name": Key(str),
+    "arguments": Key(dict, {}),
+}
+COLLECTION_KEYS = {
+    "episodes": Key(int, 100, low=1),
+    "p": Key(float, 0.6, low=0, high=1),
+    "augmentation_budget": Key(int, 20, low=0),
+    "train_after": Key(int, 50, low=1),
+    "augmentation": Key(str, "learned"),
+    "augmentation_arguments": Key(dict, {}),
+}
+TRAINING_KEYS = {
+    "updates": Key(int, 1000, low=1),
+    "strategy": Key(str, "weighted", choices=("weighted", "inverse", "uniform", "best")),
+    "C": Key(float, 0.0, low=0),
+    "gamma": Key(float, 0.99, above=0, high=1),
+    "scale_observations": Key(bool, False),
+    "batch_size": Key(int, 256, low=1),
+    "hidden_units": Key(int, 64, low=1),
+    "action_samples": Key(int, 4, low=1),
+}
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """What moves: the kind of plant and all of its parameters."""
+
+    kind: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """A policy by name, or as "module:Name", with keyword arguments."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CollectionSettings:
+    """How episodes are collected with LIFT."""
+
+    episodes: int
+    p: float
+    augmentation_budget: int
+    train_after: int  # episodes of the logging policy alone, before the augmentor is trained
+    augmentation: str
+    augmentation_arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The preset of offline training for this plant."""
+
+    updates: int
+    strategy: str
+    C: float
+    gamma: float
+    scale_observations: bool
+    batch_size: int
+    hidden_units: int
+    action_samples: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
+
+    name: str
+    description: str
+    plant: PlantSettings
+    logging_policy: PolicySettings
+    collection: CollectionSettings
+    training: TrainingSettings
+
+    @property
+    def observation_size(self) -> int:
+        """Number of entries of the plant's observation."""
+        return self._kind.sizes(self.plant.parameters)[0]
+
+    @property
+    def action_size(self) -> int:
+        """Number of entries of the plant's action."""
+        return self._kind.sizes(self.plant.parameters)[1]
+
+    @property
+    def action_radius(self) -> float:
+        """Radius λ of the plant's action ball."""
+        return float(self.plant.parameters["action_radius"])
+
+    def make_problem(self, render_size: int | None = None) -> Problem:
+        """Return a new plant; with `render_size` it also gives square images of that many pixels, if it can."""
+        return self._kind.build(self.plant.parameters, render_size)
+
+    def make_logging_policy(self) -> Policy:
+        """Return a new logging policy that fits the plant."""
+        return self.make_policy(self.logging_policy.name, self.logging_policy.arguments)
+
+    def make_policy(self, name: str, arguments: Mapping[str, Any] | None = None) -> Policy:
+        """Return any policy by name, or from "module:Name", for this plant."""
+        completed = complete_arguments(name, arguments or {}, self.plant)
+        return load_policy(name, completed, self.observation_size, self.action_size)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the scenario as plain values; `parse_scenario` turns them into the same scenario."""
+        data = asdict(self)
+        data["plant"] = {"kind": self.plant.kind, **self.plant.parameters}
+        del data["name"]
+        return data
+
+    @property
+    def _kind(self) -> PlantKind:
+        return PLANTS[self.plant.kind]
+
+
+def complete_arguments(name: str, arguments: Mapping[str, Any], plant: PlantSettings) -> dict[str, Any]:
+    """Return the arguments of a named policy with what it needs to know of the plant, unless given."""
+    wanted = POLICY_ARGUMENTS.get(name, {})
+    facts = {key: value for key, value in plant.parameters.items() if key in wanted}
+    return {**facts, **arguments}
+
+
+def parse_scenario(data: Any, name: str, source: str) -> Scenario:
+    """Check the content of a scenario file; `source` is how errors name it."""
+    top = check_mapping(data, TOP_KEYS, f"{source}: ")
+    plant = _parse_plant(top["plant"], source)
+    policy = check_mapping(top["logging_policy"], POLICY_KEYS, f"{source}: logging_policy")
+    arguments = complete_arguments(policy["name"], policy["arguments"], plant)
+    policy["arguments"] = check_policy(policy["name"], arguments, f"{source}: logging_policy")
+    scenario = Scenario(
+        name=name,
+        description=top["description"],
+        plant=plant,
+        logging_policy=PolicySettings(**policy),
+        collection=CollectionSettings(**check_mapping(top["collection"], COLLECTION_KEYS, f"{source}: collection")),
+        training=TrainingSettings(**check_mapping(top["training"], TRAINING_KEYS, f"{source}: training")),
+    )
+    step = scenario.logging_policy.arguments.get("step")
+    if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:
+        raise UserError(
+            f"{source}: logging_policy.arguments.step is {step:g}; allowed: "
+            f"at most plant.action_radius, which is {scenario.action_radius:g}"
+        )
+    return scenario
+
+
+def _parse_plant(data: dict[str, Any], source: str) -> PlantSettings:
+    where = f"{source}: plant"
+    kinds = Key(str, choices=tuple(PLANTS))
+    kind = check_mapping({k: v for k, v in data.items() if k == "kind"}, {"kind": kinds}, where)["kind"]
+    parameters = check_mapping({k: v for k, v in data.items() if k != "kind"}, PLANTS[kind].keys, where)
+    try:
+        PLANTS[kind].check(parameters)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    return PlantSettings(kind, parameters)
+
+
+def config_folder() -> Path:
+    """Return the folder with the scenario files: of the checkout, or of the installed share."""
+    package = Path(__file__).resolve().parent
+    prefixes = [*package.parents, *map(Path, filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)))]
+    folders = [package.parent / "config", *(prefix / "share" / "lift_ros" / "config" for prefix in prefixes)]
+    for folder in folders:
+        if any(folder.glob("po-*.yaml")):
+            return folder
+    raise UserError(f"no scenario files found in {folders[0]} or in share/lift_ros/config: install lift_ros again")
+
+
+def scenario_names() -> list[str]:
+    """Return the names of all scenarios that come with lift_ros."""
+    return sorted(path.stem for path in config_folder().glob("*.yaml") if _is_scenario(path))
+
+
+def _is_scenario(path: Path) -> bool:
+    """Whether a file of config/ is a scenario; parameter files of nodes and rigs lie there as well."""
+    data = read_yaml(path)
+    return isinstance(data, dict) and "plant" in data
+
+
+def load_scenario(name_or_path: str | Path) -> Scenario:
+    """Return the scenario of this name, or of this YAML file."""
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(SUFFIXES) or os.sep in text:
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise UserError(f"{path}: no such scenario file")
+    else:
+        path = config_folder() / f"{text}.yaml"
+        if not path.is_file():
+            names = scenario_names()
+            raise UserError(f"unknown scenario {text!r}; {nearest(text, names)}")
+    return parse_scenario(read_yaml(path), path.stem, str(path))
