@@ -1,0 +1,326 @@
+"""Conservative Q-learning, the mathematics of d3rlpy's CQL without its repeated work.
+
+One forward pass of the actor serves target, conservative term and actor loss. The sampled actions go through a
+critic in blocks that stay in the cache, forward and backward at once; this is possible although the weight α of
+the conservative term is known only after all blocks, because its gradient is linear in α. Critics are
+independent up to two points where they meet, so that each runs in a thread of its own; the numbers do not
+depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import torch
+
+from lift_ros.training.dense import Adam, DenseParameters, DensePass, ScalarAdam, block_rows
+
+_LOG_STD_LIMITS = (-20.0, 2.0)
+_LOG_SQRT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_ALPHA_LIMIT = 1e6
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class CQLSettings:
+    """Sizes and hyperparameters; names and defaults are the paper's."""
+
+    observation_size: int
+    action_size: int
+    hidden: tuple[int, ...] = (256, 256)
+    critics: int = 2
+    batch_size: int = 500
+    action_samples: int = 10
+    actor_learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    temperature_learning_rate: float = 1e-4
+    alpha_learning_rate: float = 1e-4
+    conservative_weight: float = 5.0
+    alpha_threshold: float = 10.0
+    gamma: float = 0.99
+    tau: float = 0.005
+    initial_temperature: float = 1.0
+    initial_alpha: float = 1.0
+
+
+class Batch(NamedTuple):
+    """A mini-batch of transitions; actions are divided by the action radius."""
+
+    observations: torch.Tensor
+    actions: torch.Tensor
+    rewards: torch.Tensor
+    next_observations: torch.Tensor
+    terminals: torch.Tensor
+
+
+class Noise(NamedTuple):
+    """All randomness of one update: standard normal but for `uniform`, which lies in [−1, 1]."""
+
+    current: torch.Tensor  # (batch, samples, action)
+    next: torch.Tensor  # (batch, samples, action)
+    uniform: torch.Tensor  # (batch, samples, action)
+    actor: torch.Tensor  # (batch, action)
+
+
+class Losses(NamedTuple):
+    """What d3rlpy's CQL reports after an update, under the same names."""
+
+    critic_loss: float
+    conservative_loss: float
+    alpha: float
+    actor_loss: float
+    temp_loss: float
+    temp: float
+
+
+class _Gaussian(NamedTuple):
+    mean: torch.Tensor
+    log_std: torch.Tensor
+    inside: torch.Tensor  # where log_std was not clipped
+    std: torch.Tensor
+
+
+class _Critic:
+    """One critic with its target, buffers and optimiser."""
+
+    def __init__(self, settings: CQLSettings) -> None:
+        inputs = settings.observation_size + settings.action_size
+        sizes = (inputs, *settings.hidden, 1)
+        self.online = DenseParameters(sizes)
+        self.target = DenseParameters(sizes)
+        self.adam = Adam(self.online.values)
+        self.gradient = torch.zeros_like(self.online.values)
+        self._layers = self.online.views(self.gradient)
+        self._settings = settings
+        self._columns = slice(settings.observation_size, inputs)
+        candidates = 3 * settings.action_samples
+        self._block = min(settings.batch_size, max(1, block_rows(max(settings.hidden)) // candidates))
+        self._samples = DensePass(self.online, self._block * candidates)
+        self._data = DensePass(self.online, settings.batch_size)
+        self._targets = DensePass(self.target, settings.batch_size)
+
+    def target_values(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self._targets.forward(inputs)[:, 0]
+
+    def data_values(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self._data.forward(inputs)[:, 0]
+
+    def conservative(self, samples: torch.Tensor, log_probabilities: torch.Tensor) -> float:
+        """Return the mean log-sum-exp over sampled actions and leave its gradient in `gradient`."""
+        self.gradient.zero_()
+        batch, candidates = log_probabilities.shape
+        total = 0.0
+        for start in range(0, batch, self._block):
+            inputs = samples[start : start + self._block].view(-1, samples.shape[2])
+            values = self._samples.forward(inputs).view(-1, candidates) - log_probabilities[start : start + self._block]
+            peak = torch.logsumexp(values, dim=1, keepdim=True)
+            total += float(peak.sum())
+            delta = values.sub_(peak).exp_().div_(batch)
+            self._samples.backward(inputs, delta.view(-1, 1), self._layers)
+        return total / batch
+
+    def descend(self, inputs: torch.Tensor, delta: torch.Tensor, scale: float, learning_rate: float) -> None:
+        """Add the data rows' gradient to `scale` times the conservative one, step, and let the target follow."""
+        self.gradient.mul_(scale)
+        self._data.backward(inputs, delta[:, None], self._layers)
+        self.adam.step(self.gradient, learning_rate)
+        self.target.values.lerp_(self.online.values, self._settings.tau)
+
+    def action_slopes(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the value of each row and its derivative by the action."""
+        values = self._data.forward(inputs)[:, 0].clone()
+        ones = torch.ones(len(inputs), 1)
+        return values, self._data.input_gradient(len(inputs), ones, self._columns)
+
+
+class CQL:
+    """Actor, critics and their targets, and the update that trains them."""
+
+    def __init__(self, settings: CQLSettings, seed: int, threads: int = 1) -> None:
+        """Draw initial weights from `seed`; with two threads or more the critics run side by side."""
+        self.settings = settings
+        self.generator = torch.Generator().manual_seed(seed)
+        self.actor = DenseParameters((settings.observation_size, *settings.hidden, 2 * settings.action_size))
+        self.actor.initialise(self.generator)
+        self.actor_adam = Adam(self.actor.values)
+        self.actor_gradient = torch.zeros_like(self.actor.values)
+        self._actor_layers = self.actor.views(self.actor_gradient)
+        self._actor_pass = DensePass(self.actor, settings.batch_size)
+        self._actor_next_pass = DensePass(self.actor, settings.batch_size)
+        self.critics = [_Critic(settings) for _ in range(settings.critics)]
+        for critic in self.critics:
+            critic.online.initialise(self.generator)
+            critic.target.values.copy_(critic.online.values)
+        self.log_temperature = ScalarAdam(math.log(settings.initial_temperature))
+        self.log_alpha = ScalarAdam(math.log(settings.initial_alpha))
+        batch, samples = settings.batch_size, settings.action_samples
+        observation, action = settings.observation_size, settings.action_size
+        self._action_columns = slice(observation, observation + action)
+        self._samples = torch.ones(batch, 3 * samples, observation + action + 1)
+        self._log_probabilities = torch.full((batch, 3 * samples), -action * math.log(2.0))
+        self._observations = torch.ones(batch, observation + 1)
+        self._next_observations = torch.ones(batch, observation + 1)
+        self._data_inputs, self._next_inputs, self._actor_inputs = (
+            torch.ones(batch, observation + action + 1) for _ in range(3)
+        )
+        workers = min(threads, settings.critics) - 1
+        self._pool = ThreadPoolExecutor(workers, "critic") if workers > 0 else None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def draw_noise(self) -> Noise:
+        """Draw the randomness of one update."""
+        settings = self.settings
+        shape = (settings.batch_size, settings.action_samples, settings.action_size)
+        return Noise(
+            torch.randn(shape, generator=self.generator),
+            torch.randn(shape, generator=self.generator),
+            torch.rand(shape, generator=self.generator).mul_(2.0).sub_(1.0),
+            torch.randn(shape[0], shape[2], generator=self.generator),
+        )
+
+    @torch.no_grad()
+    def update(self, batch: Batch, noise: Noise | None = None, rate_factor: float = 1.0) -> Losses:
+        """Make one step of critics, α, temperature, actor and targets; `rate_factor` scales learning rates."""
+        settings = self.settings
+        noise = self.draw_noise() if noise is None else noise
+        self._fill(batch)
+        _, current = self._together(lambda: self._propose_next(noise), lambda: self._propose(noise))
+        self._samples[:, 2 * settings.action_samples :, self._action_columns] = noise.uniform
+        actions, log_probability = _sample(current, noise.actor)
+        self._actor_inputs[:, self._action_columns] = actions
+
+        first = self._per_critic(self._first_half)
+        target = torch.stack([values for values, _, _ in first]).amin(dim=0)
+        wanted = batch.rewards + settings.gamma * target * (1.0 - batch.terminals)
+        errors = [values - wanted for _, values, _ in first]
+        td_loss = sum(float((error * error).mean()) for error in errors)
+        gaps = [
+            settings.conservative_weight * (peak - float(values.mean()) - settings.alpha_threshold)
+            for _, values, peak in first
+        ]
+        alpha = self._update_alpha(gaps)
+        scale = alpha * settings.conservative_weight
+        rate = rate_factor * settings.critic_learning_rate
+
+        def second_half(index: int) -> tuple[torch.Tensor, torch.Tensor]:
+            delta = (2.0 * errors[index]).sub_(scale).div_(settings.batch_size)
+            critic = self.critics[index]
+            critic.descend(self._data_inputs, delta, scale, rate)
+            return critic.action_slopes(self._actor_inputs)
+
+        second = self._per_critic(second_half)
+        temp_loss = self._update_temperature(log_probability)
+        actor_loss = self._update_actor(second, current, noise.actor, actions, log_probability, rate_factor)
+        return Losses(
+            td_loss + alpha * sum(gaps),
+            alpha * sum(gaps),
+            alpha,
+            actor_loss,
+            temp_loss,
+            math.exp(self.log_temperature.value),
+        )
+
+    def _fill(self, batch: Batch) -> None:
+        size = self.settings.observation_size
+        self._observations[:, :size] = batch.observations
+        self._next_observations[:, :size] = batch.next_observations
+        self._samples[:, :, :size] = batch.observations[:, None]
+        self._data_inputs[:, :size] = batch.observations
+        self._actor_inputs[:, :size] = batch.observations
+        self._next_inputs[:, :size] = batch.next_observations
+        self._data_inputs[:, self._action_columns] = batch.actions
+
+    def _propose(self, noise: Noise) -> _Gaussian:
+        gaussian = _gaussian(self._actor_pass.forward(self._observations))
+        self._put_samples(gaussian, noise.current, 0)
+        return gaussian
+
+    def _propose_next(self, noise: Noise) -> None:
+        gaussian = _gaussian(self._actor_next_pass.forward(self._next_observations))
+        self._put_samples(gaussian, noise.next, self.settings.action_samples)
+        self._next_inputs[:, self._action_columns] = torch.tanh(gaussian.mean)
+
+    def _put_samples(self, gaussian: _Gaussian, noise: torch.Tensor, start: int) -> None:
+        stop = start + self.settings.action_samples
+        wide = _Gaussian(*(part[:, None] for part in gaussian))
+        actions, log_probability = _sample(wide, noise)
+        self._samples[:, start:stop, self._action_columns] = actions
+        self._log_probabilities[:, start:stop] = log_probability
+
+    def _first_half(self, index: int) -> tuple[torch.Tensor, torch.Tensor, float]:
+        critic = self.critics[index]
+        target = critic.target_values(self._next_inputs)
+        peak = critic.conservative(self._samples, self._log_probabilities)
+        return target, critic.data_values(self._data_inputs), peak
+
+    def _update_alpha(self, gaps: list[float]) -> float:
+        rate = self.settings.alpha_learning_rate
+        alpha = math.exp(self.log_alpha.value)
+        if rate > 0.0:
+            inside = alpha <= _ALPHA_LIMIT
+            self.log_alpha.step(-alpha * sum(gaps) / len(gaps) if inside else 0.0, rate)
+        return min(math.exp(self.log_alpha.value), _ALPHA_LIMIT)
+
+    def _update_temperature(self, log_probability: torch.Tensor) -> float:
+        rate = self.settings.temperature_learning_rate
+        if rate <= 0.0:
+            return 0.0
+        loss = -math.exp(self.log_temperature.value) * (float(log_probability.mean()) - self.settings.action_size)
+        self.log_temperature.step(loss, rate)
+        return loss
+
+    def _update_actor(
+        self,
+        critics: list[tuple[torch.Tensor, torch.Tensor]],
+        gaussian: _Gaussian,
+        noise: torch.Tensor,
+        actions: torch.Tensor,
+        log_probability: torch.Tensor,
+        rate_factor: float,
+    ) -> float:
+        batch = self.settings.batch_size
+        temperature = math.exp(self.log_temperature.value)
+        values, lowest = torch.stack([values for values, _ in critics]).min(dim=0)
+        slopes = torch.stack([slopes for _, slopes in critics])[lowest, torch.arange(batch)]
+        by_raw = (2.0 * temperature * actions - slopes * (1.0 - actions * actions)) / batch
+        by_log_std = (by_raw * gaussian.std * noise - temperature / batch) * gaussian.inside
+        self.actor_gradient.zero_()
+        self._actor_pass.backward(self._observations, torch.cat([by_raw, by_log_std], dim=1), self._actor_layers)
+        self.actor_adam.step(self.actor_gradient, rate_factor * self.settings.actor_learning_rate)
+        return float((temperature * log_probability - values).mean())
+
+    def _together(self, first: Callable[[], None], second: Callable[[], _Gaussian]) -> tuple[None, _Gaussian]:
+        if self._pool is None:
+            return first(), second()
+        pending = self._pool.submit(first)
+        result = second()
+        return pending.result(), result
+
+    def _per_critic(self, job: Callable[[int], _T]) -> list[_T]:
+        if self._pool is None:
+            return [job(index) for index in range(len(self.critics))]
+        pending = [self._pool.submit(job, index) for index in range(1, len(self.critics))]
+        return [job(0), *(future.result() for future in pending)]
+
+
+def _gaussian(outputs: torch.Tensor) -> _Gaussian:
+    mean, raw = outputs.chunk(2, dim=1)
+    low, high = _LOG_STD_LIMITS
+    log_std = raw.clamp(low, high)
+    return _Gaussian(mean, log_std, (raw >= low) & (raw <= high), log_std.exp())
+
+
+def _sample(gaussian: _Gaussian, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return squashed actions and the logarithm of their density."""
+    raw = torch.addcmul(gaussian.mean, gaussian.std, noise)
+    log_slope = 2.0 * (math.log(2.0) - raw - torch.nn.functional.softplus(-2.0 * raw))
+    density = noise.square().mul(-0.5).sub(gaussian.log_std).sub(_LOG_SQRT_TWO_PI).sub(log_slope)
+    return torch.tanh(raw), density.sum(dim=-1)

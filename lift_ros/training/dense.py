@@ -1,0 +1,129 @@
+"""Dense ReLU networks in flat storage with a hand-written backward pass, and the Adam step over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+# With the activations of one block inside a core's L2 cache, element-wise passes cost next to nothing.
+_BLOCK_BYTES = 2**19
+
+
+class DenseParameters:
+    """The weights of one network in one flat tensor; each layer's last row is its bias."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        """Lay out layers sizes[0] → sizes[1] → …; values start at zero."""
+        self.sizes = tuple(sizes)
+        self.values = torch.zeros(sum((i + 1) * o for i, o in zip(sizes, sizes[1:], strict=False)))
+        self.layers = self.views(self.values)
+
+    def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """Return each layer's (inputs + 1, outputs) view of a flat tensor laid out like the values."""
+        result, start = [], 0
+        for inputs, outputs in zip(self.sizes, self.sizes[1:], strict=False):
+            stop = start + (inputs + 1) * outputs
+            result.append(flat[start:stop].view(inputs + 1, outputs))
+            start = stop
+        return result
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw weights and biases like `torch.nn.Linear`: uniform within 1/√inputs."""
+        for layer in self.layers:
+            bound = 1.0 / math.sqrt(layer.shape[0] - 1)
+            layer.uniform_(-bound, bound, generator=generator)
+
+
+class DensePass:
+    """Forward and backward through a network for up to `rows` rows, in buffers that are allocated once.
+
+    Inputs carry a last column of ones, so that the first layer's bias needs no pass of its own.
+    """
+
+    def __init__(self, parameters: DenseParameters, rows: int) -> None:
+        self._layers = parameters.layers
+        widths = parameters.sizes[1:]
+        self._outputs = [torch.empty(rows, width) for width in widths]
+        self._deltas = [torch.empty(rows, width) for width in widths[:-1]]
+        self._ones = torch.ones(rows)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the outputs for `inputs` (rows, size + 1); they stay valid until the next call."""
+        rows = inputs.shape[0]
+        hidden = torch.mm(inputs, self._layers[0], out=self._outputs[0][:rows])
+        for layer, buffer in zip(self._layers[1:], self._outputs[1:], strict=True):
+            hidden.relu_()
+            hidden = torch.addmm(layer[-1], hidden, layer[:-1], out=buffer[:rows])
+        return hidden
+
+    def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: list[torch.Tensor]) -> None:
+        """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`."""
+        rows = inputs.shape[0]
+        ones = self._ones[:rows]
+        for index in range(len(self._layers) - 1, 0, -1):
+            hidden = self._outputs[index - 1][:rows]
+            gradient[index][:-1].addmm_(hidden.t(), delta)
+            gradient[index][-1].addmv_(delta.t(), ones)
+            delta = self._through_relu(index, delta, hidden)
+        gradient[0].addmm_(inputs.t(), delta)
+
+    def input_gradient(self, rows: int, delta: torch.Tensor, columns: slice) -> torch.Tensor:
+        """Return the derivative by some columns of the inputs, given the one by the last outputs."""
+        for index in range(len(self._layers) - 1, 0, -1):
+            delta = self._through_relu(index, delta, self._outputs[index - 1][:rows])
+        return delta @ self._layers[0][columns].t()
+
+    def _through_relu(self, index: int, delta: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        buffer = self._deltas[index - 1][: hidden.shape[0]]
+        weight = self._layers[index][:-1]
+        if weight.shape[1] == 1:
+            torch.mul(delta, weight.t(), out=buffer)
+        else:
+            torch.mm(delta, weight.t(), out=buffer)
+        torch.ops.aten.threshold_backward.grad_input(buffer, hidden, 0.0, grad_input=buffer)
+        return buffer
+
+
+class Adam:
+    """Adam over one flat tensor, step for step what `torch.optim.Adam` computes with its default betas."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self._values = values
+        self.first = torch.zeros_like(values)
+        self.second = torch.zeros_like(values)
+        self._scratch = torch.empty_like(values)
+        self.steps = 0
+
+    def step(self, gradient: torch.Tensor, learning_rate: float) -> None:
+        """Move the values against `gradient`."""
+        self.steps += 1
+        self.first.lerp_(gradient, 0.1)
+        self.second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        correction = math.sqrt(1.0 - 0.999**self.steps)
+        torch.sqrt(self.second, out=self._scratch).div_(correction).add_(1e-8)
+        self._values.addcdiv_(self.first, self._scratch, value=-learning_rate / (1.0 - 0.9**self.steps))
+
+
+class ScalarAdam:
+    """Adam for a single number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+        self.first = 0.0
+        self.second = 0.0
+        self.steps = 0
+
+    def step(self, gradient: float, learning_rate: float) -> None:
+        """Move the number against `gradient`."""
+        self.steps += 1
+        self.first += 0.1 * (gradient - self.first)
+        self.second += 0.001 * (gradient * gradient - self.second)
+        deviation = math.sqrt(self.second / (1.0 - 0.999**self.steps)) + 1e-8
+        self.value -= learning_rate / (1.0 - 0.9**self.steps) * self.first / deviation
+
+
+def block_rows(widest: int) -> int:
+    """Return how many rows of the widest layer fit the part of the cache that a block may fill."""
+    return max(1, _BLOCK_BYTES // (4 * widest))
