@@ -1,0 +1,35 @@
+"""How a policy answers queries: in one place, so that it hears the same in process and in the ROS graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lift_ros.collection.exchange import Proposal, Query
+from lift_ros.collection.records import Mode, Source
+from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.seeds import derive_seed
+
+_STREAM = {Source.LOGGING_POLICY: "logging policy", Source.AUGMENTOR: "augmentor"}
+
+
+class Answerer:
+    """Answers queries with a policy: seeds it once per episode, resets it on hand-off, then asks for its action."""
+
+    def __init__(self, policy: Policy, source: Source) -> None:
+        self.policy = policy
+        self.source = source
+        self._begun: tuple[int, int] | None = None
+
+    def answer(self, query: Query, time_ns: int = 0) -> Proposal | None:
+        """Return the proposal for `query`, or None from a logging policy that does not act in this mode."""
+        if self.source is Source.LOGGING_POLICY and query.mode is Mode.EVALUATE:
+            return None
+        if query.step == 0 or self._begun != (query.episode, query.seed):
+            # Streams of their own, so that the same class may serve on both sides without repeating its draws.
+            begin_episode(self.policy, derive_seed(query.seed, _STREAM[self.source]))
+            self._begun = (query.episode, query.seed)
+        elif query.handoff:
+            self.policy.reset()
+        # A copy, because a routine that changes its observation in place must not change the record.
+        action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
+        return Proposal(query.episode, query.step, self.source, action, getattr(self.policy, "hash", ""), time_ns)

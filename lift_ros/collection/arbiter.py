@@ -1,0 +1,159 @@
+"""Algorithm 2 as a pure state machine: who acts, when the logging policy is reset, and what is recorded.
+
+The contract with its owner (the in-process loop, or a ROS node):
+
+- Feed every event that arrives to `Arbiter.handle`, one at a time, and perform the returned actions in their order.
+  The machine has no clock, no threads and no I/O: the same events give the same actions, bit for bit.
+- Events carry the episode and step they belong to. What belongs to another one, or comes when nobody waits for it, is
+  ignored and counted in `drops`; it is never an error.
+- `Ask` carries reset and question as one query: a policy that sees `handoff` forgets its state before it answers. The
+  flag is set at step 0 and, in collect mode, after every step of the augmentor.
+- u is drawn at every step in collect mode, needed or not, so that the stream does not depend on timing.
+- The owner keeps the time: `waiting_for` names whoever must answer now, and `Deadline` says that one did not. For the
+  augmentor that is never the end unless it acts alone; for everybody else it aborts the episode.
+- A step is recorded when the observation after it arrives, because the reward comes with it. With `require_receipts`
+  the next command leaves only after the recorder has confirmed that step, and the machine is idle again only after the
+  recorder has confirmed the episode.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lift_ros.collection.course import Course
+from lift_ros.collection.exchange import (
+    Action,
+    Deadline,
+    Drop,
+    Event,
+    Limits,
+    Observation,
+    Party,
+    Proposal,
+    Receipt,
+    Start,
+    State,
+    Stop,
+)
+
+
+class AtOnce:
+    """Stands in the table where a state may be left without waiting for an event."""
+
+
+Condition: TypeAlias = Callable[[Course], bool]
+Deed: TypeAlias = Callable[[Course], list[Action]]
+Row: TypeAlias = tuple[Condition, Deed, State]
+Trigger: TypeAlias = type[Event] | type[AtOnce]
+
+# In a state, on an event, the first row whose condition holds says what is done and which state follows. An event that
+# the table does not name for a state is dropped. The rows of AtOnce are tried after each event and each transition.
+TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
+    (State.IDLE, Start): ((Course.always, Course.reset, State.RESETTING),),
+    #
+    (State.RESETTING, Observation): (
+        (Course.broken, Course.abort, State.FINISHING),
+        (Course.arrived, Course.record_and_arrive, State.FINISHING),
+        (Course.always, Course.ask, State.ASKING),
+    ),
+    (State.RESETTING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
+    (State.RESETTING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    #
+    (State.ASKING, Proposal): (
+        (Course.broken, Course.abort, State.FINISHING),
+        (Course.undecided, Course.nothing, State.ASKING),
+        (Course.always, Course.choose, State.CONFIRMING),
+    ),
+    (State.ASKING, Deadline): (
+        (Course.broken, Course.abort, State.FINISHING),
+        (Course.undecided, Course.nothing, State.ASKING),
+        (Course.always, Course.choose, State.CONFIRMING),
+    ),
+    (State.ASKING, Receipt): ((Course.always, Course.nothing, State.ASKING),),
+    (State.ASKING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    #
+    (State.CONFIRMING, AtOnce): ((Course.confirmed, Course.command, State.MOVING),),
+    (State.CONFIRMING, Receipt): ((Course.always, Course.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, Proposal): ((Course.always, Course.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
+    (State.CONFIRMING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    #
+    (State.MOVING, Observation): (
+        (Course.replaceable, Course.fall_back, State.MOVING),
+        (Course.broken, Course.abort, State.FINISHING),
+        (Course.arrived, Course.record_and_arrive, State.FINISHING),
+        (Course.exhausted, Course.record_and_give_up, State.FINISHING),
+        (Course.always, Course.record_and_ask, State.ASKING),
+    ),
+    (State.MOVING, Proposal): ((Course.always, Course.nothing, State.MOVING),),
+    (State.MOVING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
+    (State.MOVING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    #
+    (State.FINISHING, AtOnce): ((Course.closed, Course.nothing, State.IDLE),),
+    (State.FINISHING, Receipt): ((Course.always, Course.nothing, State.FINISHING),),
+    (State.FINISHING, Deadline): ((Course.always, Course.halt, State.IDLE),),
+    (State.FINISHING, Stop): ((Course.always, Course.halt, State.IDLE),),
+}
+
+
+class Arbiter:
+    """Decides step by step whether the logging policy or the augmentor acts; the module text is its contract."""
+
+    def __init__(self, limits: Limits, *, require_receipts: bool = False) -> None:
+        self.limits = limits
+        self.state = State.IDLE
+        self.drops: Counter[Drop] = Counter()
+        self._require_receipts = require_receipts
+        self._course: Course | None = None
+
+    @property
+    def episode(self) -> int | None:
+        """Number of the episode under way, or of the last one; None before the first."""
+        return None if self._course is None else self._course.episode
+
+    @property
+    def step(self) -> int:
+        """Number of steps made in that episode, which is the number of the step being decided."""
+        return 0 if self._course is None else len(self._course.steps)
+
+    @property
+    def waiting_for(self) -> frozenset[Party]:
+        """Whoever must answer before the machine goes on."""
+        if self._course is None or self.state is State.IDLE:
+            return frozenset()
+        if self.state is State.ASKING:
+            return self._course.open_parties()
+        return frozenset({Party.PLANT if self.state in (State.RESETTING, State.MOVING) else Party.RECORDER})
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event and return what is to be done now, in this order."""
+        drop = self._take(event)
+        if drop is not None or self._course is None:
+            self.drops[drop or Drop.UNEXPECTED] += 1
+            return []
+        actions: list[Action] = []
+        trigger: Trigger = type(event)
+        while (row := self._applicable(self._course, trigger)) is not None:
+            _, deed, self.state = row
+            actions += deed(self._course)
+            trigger = AtOnce
+        return actions
+
+    def _take(self, event: Event) -> Drop | None:
+        if (self.state, type(event)) not in TRANSITIONS:
+            return Drop.UNEXPECTED
+        if isinstance(event, Start):
+            self._course = Course(event, self.limits, self._require_receipts)
+            return None
+        if isinstance(event, Deadline) and event.party not in self.waiting_for:
+            return Drop.UNEXPECTED
+        return Drop.UNEXPECTED if self._course is None else self._course.note(event, self.state)
+
+    def _applicable(self, course: Course, trigger: Trigger) -> Row | None:
+        for row in TRANSITIONS.get((self.state, trigger), ()):
+            condition, _, _ = row
+            if condition(course):
+                return row
+        return None

@@ -1,0 +1,362 @@
+"""The course of one episode: what the arbiter has noted of it, and the conditions and actions its table names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lift_ros.collection.exchange import (
+    Action,
+    Ask,
+    Deadline,
+    Drop,
+    Halt,
+    Hold,
+    Limits,
+    Move,
+    Observation,
+    Party,
+    Proposal,
+    Query,
+    Receipt,
+    RecordEpisode,
+    RecordStep,
+    Refusal,
+    Reset,
+    Start,
+    State,
+    Stop,
+)
+from lift_ros.collection.proposals import check_action, check_augmentation, describe
+from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Rejection, Source, Step
+from lift_ros.errors import UserError
+from lift_ros.seeds import episode_seed, generator
+
+PARTY_OF = {Source.LOGGING_POLICY: Party.LOGGING_POLICY, Source.AUGMENTOR: Party.AUGMENTOR}
+SOURCE_OF = {party: source for source, party in PARTY_OF.items()}
+# The plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
+REJECTION_OF = {
+    Refusal.TOO_LONG: Rejection.TOO_LONG,
+    Refusal.OUTSIDE_WORKSPACE: Rejection.OUTSIDE_WORKSPACE,
+    Refusal.NOT_FINITE: Rejection.NOT_FINITE,
+    Refusal.WRONG_SIZE: Rejection.WRONG_SIZE,
+}
+BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
+NOTHING: FloatArray = np.empty(0)
+
+
+@dataclass(slots=True)
+class _Question:
+    """What is known about the step being decided or made."""
+
+    draw: float
+    sources: tuple[Source, ...]
+    proposals: dict[Source, Proposal] = field(default_factory=dict)
+    overdue: set[Source] = field(default_factory=set)
+    augmentor_late: bool = False
+    augmentor_stale: bool = False
+    # The choice, once it is made:
+    source: Source = Source.LOGGING_POLICY
+    rejection: Rejection = Rejection.NONE
+    time_ns: int = 0
+
+    def open_sources(self) -> list[Source]:
+        return [source for source in self.sources if source not in self.proposals and source not in self.overdue]
+
+    def action(self, source: Source) -> FloatArray:
+        proposal = self.proposals.get(source)
+        return NOTHING if proposal is None else proposal.action
+
+
+class Course:
+    """One episode under way, from its start to the confirmation of its record."""
+
+    def __init__(self, start: Start, limits: Limits, require_receipts: bool) -> None:
+        if not 0.0 <= start.p <= 1.0:
+            raise UserError(f"p must be between 0 and 1, not {start.p!r}: it is a probability")
+        if start.budget < 0:
+            raise UserError(f"the augmentation budget must be 0 or more, not {start.budget!r}")
+        self.steps: list[Step] = []
+        self._start = start
+        self._limits = limits
+        self._require_receipts = require_receipts
+        self._seed = episode_seed(start.run_seed, start.episode)
+        self._rng = generator(self._seed, "arbiter")
+        self._left = start.budget if start.mode is Mode.COLLECT else 0
+        # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
+        self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
+        self._question = _Question(float("nan"), ())
+        self._last: Observation | None = None
+        self._goal = self._context = NOTHING
+        self._handoff = True
+        self._refusal = Refusal.NONE
+        self._unconfirmed: int | None = None
+        self._episode_confirmed = False
+        self._reason = ""
+        self._now = start.time_ns
+
+    @property
+    def episode(self) -> int:
+        """Number of this episode."""
+        return self._start.episode
+
+    def open_parties(self) -> frozenset[Party]:
+        """Return the policies that were asked and have neither answered nor run out of time."""
+        return frozenset(PARTY_OF[source] for source in self._question.open_sources())
+
+    # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
+
+    def note(self, event: Observation | Proposal | Deadline | Receipt | Stop, state: State) -> Drop | None:
+        """Note what `event` tells, or return why it is ignored."""
+        match event:
+            case Observation():
+                drop = self._foreign(event, len(self.steps) + (state is State.MOVING and event.refusal is Refusal.NONE))
+            case Proposal() | Deadline():
+                drop = self._foreign(event, len(self.steps))
+            case Receipt():
+                drop = None if event.episode == self.episode else Drop.OTHER_EPISODE
+            case Stop():
+                drop = None
+        if drop is not None:
+            if isinstance(event, Proposal) and event.source is Source.AUGMENTOR:
+                self._question.augmentor_stale = True
+            return drop
+        match event:
+            case Observation():
+                self._note_observation(event, moved=state is State.MOVING)
+            case Proposal():
+                drop = self._note_proposal(event)
+            case Deadline():
+                self._note_deadline(event)
+            case Receipt():
+                drop = self._note_receipt(event, finishing=state is State.FINISHING)
+            case Stop():
+                self._reason = event.reason or "stopped"
+        self._now = event.time_ns if drop is None else self._now
+        return drop
+
+    def _foreign(self, event: Observation | Proposal | Deadline, step: int) -> Drop | None:
+        if event.episode != self.episode:
+            return Drop.OTHER_EPISODE
+        return None if event.step == step else Drop.OTHER_STEP
+
+    def _note_observation(self, event: Observation, *, moved: bool) -> None:
+        self._refusal = event.refusal
+        if event.refusal is not Refusal.NONE:
+            self._reason = f"the plant refused: {event.refusal.name.lower().replace('_', ' ')}"
+        elif event.values.shape != (self._limits.observation_size,):
+            expected = self._limits.observation_size
+            self._reason = f"the plant reported an observation of shape {event.values.shape}, expected ({expected},)"
+        elif not np.isfinite(event.values).all():
+            self._reason = "the plant reported an observation that is not finite"
+        else:
+            if moved:
+                self._note_step(event.reward)
+            self._last = event
+            self._goal = event.goal if event.goal.size else self._goal
+            self._context = event.context if event.context.size else self._context
+
+    def _note_step(self, reward: float) -> None:
+        question, before = self._question, self._seen()
+        self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
+        self._left -= self._handoff
+        augmentor = question.proposals.get(Source.AUGMENTOR)
+        step = Step(
+            episode=self.episode,
+            index=len(self.steps),
+            time_ns=question.time_ns,
+            observation=before.values,
+            action=question.action(question.source),
+            source=question.source,
+            position=before.position,
+            reward=reward,
+            logging_proposal=question.action(Source.LOGGING_POLICY),
+            augmentor_proposal=question.action(Source.AUGMENTOR),
+            rejection=question.rejection,
+            draw=question.draw,
+            p={Mode.COLLECT: self._start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[self._start.mode],
+            augmentations_left=self._left,
+            model_hash="" if augmentor is None else augmentor.model_hash,
+            image=before.image,
+        )
+        self.steps.append(step)
+
+    def _note_proposal(self, event: Proposal) -> Drop | None:
+        question = self._question
+        if event.source not in question.sources:
+            return Drop.NOT_ASKED
+        if event.source in question.proposals:
+            return Drop.DUPLICATE
+        if event.source in question.overdue:
+            question.augmentor_late = True
+            if question.rejection in (Rejection.MISSING, Rejection.STALE):
+                question.rejection = Rejection.LATE
+            return Drop.TOO_LATE
+        question.proposals[event.source] = event
+        if event.source is self._indispensable:
+            rejection = check_action(event.action, self._limits)
+            self._reason = describe(rejection, event.source, event.action, self._limits)
+        return None
+
+    def _note_deadline(self, event: Deadline) -> None:
+        source = SOURCE_OF.get(event.party)
+        if source is not None:
+            self._question.overdue.add(source)
+        if source is None or source is self._indispensable:
+            self._reason = f"the {event.party.value} did not answer in time"
+
+    def _note_receipt(self, event: Receipt, *, finishing: bool) -> Drop | None:
+        if event.step is None:
+            self._episode_confirmed = finishing
+            return None if finishing else Drop.UNEXPECTED
+        if event.step != self._unconfirmed:
+            return Drop.OTHER_STEP
+        self._unconfirmed = None
+        return None
+
+    def _seen(self) -> Observation:
+        if self._last is None:
+            raise RuntimeError("a question or step without an observation before it")
+        return self._last
+
+    # Conditions of the table ------------------------------------------------------------------------------------------
+
+    def always(self) -> bool:
+        """Return True: the last row of a list needs no condition."""
+        return True
+
+    def broken(self) -> bool:
+        """Return whether something happened after which the episode cannot go on."""
+        return self._reason != ""
+
+    def replaceable(self) -> bool:
+        """Return whether the plant refused the augmentor's action and the logging policy's can replace it."""
+        return self._refusal in REJECTION_OF and self._question.source is not self._indispensable
+
+    def arrived(self) -> bool:
+        """Return whether the plant is at its goal."""
+        return self._seen().terminated
+
+    def exhausted(self) -> bool:
+        """Return whether the step limit is reached."""
+        return len(self.steps) >= self._limits.step_limit
+
+    def undecided(self) -> bool:
+        """Return whether a proposal is still awaited."""
+        return bool(self._question.open_sources())
+
+    def confirmed(self) -> bool:
+        """Return whether the recorder has every step it was given, or is not asked to confirm."""
+        return not self._require_receipts or self._unconfirmed is None
+
+    def closed(self) -> bool:
+        """Return whether the recorder has the whole episode, or is not asked to confirm."""
+        return not self._require_receipts or self._episode_confirmed
+
+    # Actions of the table ---------------------------------------------------------------------------------------------
+
+    def nothing(self) -> list[Action]:
+        """Wait on."""
+        return []
+
+    def reset(self) -> list[Action]:
+        """Have the plant begin the episode."""
+        return [Reset(self.episode, self._seed)]
+
+    def ask(self) -> list[Action]:
+        """Draw u and put the one query that carries reset and question."""
+        seen, start = self._seen(), self._start
+        draw = float(self._rng.random()) if start.mode is Mode.COLLECT else float("nan")
+        sources = self._whom_to_ask()
+        self._question = _Question(draw, sources)
+        query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
+        return [Ask(query, sources)]
+
+    def _whom_to_ask(self) -> tuple[Source, ...]:
+        match self._start.mode:
+            case Mode.SHADOW:
+                return BOTH
+            case Mode.EVALUATE:
+                return (Source.AUGMENTOR,)
+            case Mode.COLLECT:
+                # At every step while it may still act, whatever the draw: augmentations that follow the routine and
+                # those with a random stream of their own must see the same queries however fast anybody answers.
+                return BOTH if self._start.p > 0.0 and self._left > 0 else (Source.LOGGING_POLICY,)
+
+    def choose(self) -> list[Action]:
+        """Make the p-switch: decide who acts, and note why the augmentor does not where it was its turn."""
+        question, mode = self._question, self._start.mode
+        question.source = self._indispensable
+        turn = question.draw <= self._start.p if mode is Mode.COLLECT else mode is Mode.SHADOW
+        if turn and Source.AUGMENTOR in question.sources:
+            question.rejection = self._judge_augmentor()
+            if mode is Mode.COLLECT and question.rejection is Rejection.NONE:
+                question.source = Source.AUGMENTOR
+        return []
+
+    def _judge_augmentor(self) -> Rejection:
+        question = self._question
+        if Source.AUGMENTOR in question.proposals:
+            return check_augmentation(question.action(Source.AUGMENTOR), self._seen().position, self._limits)
+        if question.augmentor_late:
+            return Rejection.LATE
+        return Rejection.STALE if question.augmentor_stale else Rejection.MISSING
+
+    def command(self) -> list[Action]:
+        """Command the chosen action."""
+        question = self._question
+        question.time_ns = self._now
+        return [Move(self.episode, len(self.steps), question.action(question.source))]
+
+    def fall_back(self) -> list[Action]:
+        """Command the logging policy's action in place of the augmentor's, which the plant refused."""
+        self._question.source = Source.LOGGING_POLICY
+        self._question.rejection = REJECTION_OF[self._refusal]
+        self._reason = ""
+        return self.command()
+
+    def record_and_ask(self) -> list[Action]:
+        """Record the step just made and ask for the next."""
+        return [*self._record(), *self.ask()]
+
+    def record_and_arrive(self) -> list[Action]:
+        """Record the step just made, if there was one, and end at the goal."""
+        return [*self._record(), self._end(Outcome.REACHED)]
+
+    def record_and_give_up(self) -> list[Action]:
+        """Record the step just made and end at the step limit."""
+        return [*self._record(), self._end(Outcome.STEP_LIMIT)]
+
+    def abort(self) -> list[Action]:
+        """Hold the plant and end the episode after the steps that are known to be made."""
+        return [Hold(self.episode, len(self.steps)), self._end(Outcome.ABORTED)]
+
+    def halt(self) -> list[Action]:
+        """Give the episode up: nobody knows whether it is recorded."""
+        return [Halt(self._reason)]
+
+    def _record(self) -> list[Action]:
+        if not self.steps:
+            return []
+        self._unconfirmed = self.steps[-1].index
+        return [RecordStep(self.steps[-1])]
+
+    def _end(self, outcome: Outcome) -> Action:
+        last = self._last
+        episode = Episode(
+            index=self.episode,
+            seed=self._seed,
+            mode=self._start.mode,
+            outcome=outcome,
+            steps=self.steps,
+            final_observation=NOTHING if last is None else last.values,
+            reason=self._reason,
+            final_position=NOTHING if last is None else last.position,
+            final_image=None if last is None else last.image,
+            goal=self._goal,
+            context=self._context,
+            start_time_ns=self._start.time_ns,
+            end_time_ns=self._now,
+        )
+        return RecordEpisode(episode)

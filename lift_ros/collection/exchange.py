@@ -1,0 +1,230 @@
+"""What goes into the arbiter (events) and what comes out of it (actions): plain dataclasses, no clock, no ROS.
+
+Every event carries the time at which its owner received it; the arbiter has no clock of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.collection.records import Episode, FloatArray, Mode, Source, Step
+
+if TYPE_CHECKING:
+    from lift_ros.positioning.problem import Problem
+
+DEFAULT_BUDGET = 20
+
+
+class State(Enum):
+    """What the arbiter is doing."""
+
+    IDLE = "no episode is under way"
+    RESETTING = "the plant was told to begin, its first observation is awaited"
+    ASKING = "the policies were asked, their proposals are awaited"
+    CONFIRMING = "the action is chosen, the recorder has not yet confirmed the step before"
+    MOVING = "the plant was commanded, its observation is awaited"
+    FINISHING = "the episode is over, the recorder has not yet confirmed it"
+
+
+class Party(Enum):
+    """Whom the arbiter can be waiting for."""
+
+    PLANT = "plant"
+    LOGGING_POLICY = "logging policy"
+    AUGMENTOR = "augmentor"
+    RECORDER = "recorder"
+
+
+class Refusal(IntEnum):
+    """Why the plant did not execute a command. The values are those of `Observation.msg`."""
+
+    NONE = 0
+    TOO_LONG = 1
+    OUTSIDE_WORKSPACE = 2
+    NOT_FINITE = 3
+    WRONG_SIZE = 4
+    EMERGENCY_STOP = 5
+
+
+class Drop(Enum):
+    """Why the arbiter ignored an event; it counts them in `Arbiter.drops`."""
+
+    OTHER_EPISODE = "it belongs to another episode"
+    OTHER_STEP = "it belongs to another step"
+    DUPLICATE = "the same was received before"
+    NOT_ASKED = "its sender was not asked"
+    TOO_LATE = "the deadline had passed"
+    UNEXPECTED = "nobody waits for it in this state"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the plant can do, as far as the arbiter must know it to judge proposals."""
+
+    observation_size: int
+    action_size: int
+    action_radius: float
+    step_limit: int
+    workspace: tuple[FloatArray, FloatArray] | None = None  # lowest and highest position, where there is such a box
+
+    @classmethod
+    def of(cls, problem: Problem) -> Limits:
+        """Return the limits of a problem."""
+        return cls(
+            problem.observation_size,
+            problem.action_size,
+            problem.action_radius,
+            problem.step_limit,
+            problem.workspace,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The one question to both policies; `handoff` tells a policy to forget its state before it answers."""
+
+    episode: int
+    step: int
+    seed: int
+    values: FloatArray
+    handoff: bool
+    mode: Mode
+    image: npt.NDArray[np.uint8] | None = None
+
+
+# Events ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The owner wants episode `episode` of the run with seed `run_seed`."""
+
+    episode: int
+    run_seed: int
+    mode: Mode = Mode.COLLECT
+    p: float = 0.0
+    budget: int = DEFAULT_BUDGET
+    time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The plant reports: step 0 after a reset, i + 1 after command i, i where it refused command i."""
+
+    episode: int
+    step: int
+    values: FloatArray
+    position: FloatArray = field(default_factory=lambda: np.empty(0))
+    goal: FloatArray = field(default_factory=lambda: np.empty(0))
+    context: FloatArray = field(default_factory=lambda: np.empty(0))
+    reward: float = float("nan")
+    terminated: bool = False
+    refusal: Refusal = Refusal.NONE
+    image: npt.NDArray[np.uint8] | None = None
+    time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A policy answers the query of this episode and step; an empty action says that it has none."""
+
+    episode: int
+    step: int
+    source: Source
+    action: FloatArray
+    model_hash: str = ""
+    time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The owner's clock says that `party` has had its time for this step."""
+
+    episode: int
+    step: int
+    party: Party
+    time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The recorder confirms a step, or the episode where `step` is None."""
+
+    episode: int
+    step: int | None
+    time_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Somebody wants the episode to end now: an operator, an emergency stop, a recorder that failed."""
+
+    reason: str
+    time_ns: int = 0
+
+
+Event: TypeAlias = Start | Observation | Proposal | Deadline | Receipt | Stop
+
+# Actions --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Tell the plant to begin an episode; it answers with the observation of step 0."""
+
+    episode: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Put the query to the policies; the arbiter waits for those in `sources` and ignores others."""
+
+    query: Query
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Command the plant; it answers with the observation of `step` + 1, or refuses."""
+
+    episode: int
+    step: int
+    action: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Tell the plant to stay where it is."""
+
+    episode: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordStep:
+    """Record an executed step; leaves together with the next query or the end of the episode."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEpisode:
+    """Record the end of the episode; its steps have all left before."""
+
+    episode: Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The end of the episode was not confirmed: start no further episode before somebody has looked at it."""
+
+    reason: str
+
+
+Action: TypeAlias = Reset | Ask | Move | Hold | RecordStep | RecordEpisode | Halt

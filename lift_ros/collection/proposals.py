@@ -1,0 +1,64 @@
+"""Whether a proposed action may be commanded, with a closed set of reasons against it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lift_ros.collection.exchange import Limits
+from lift_ros.collection.records import FloatArray, Rejection, Source
+
+# A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
+RELATIVE_TOLERANCE = 1e-6
+
+
+def check_action(action: FloatArray, limits: Limits) -> Rejection:
+    """Return why `action` must not be commanded anywhere, or NONE."""
+    if action.size == 0:
+        return Rejection.MISSING
+    if action.shape != (limits.action_size,):
+        return Rejection.WRONG_SIZE
+    length = math.hypot(*action.tolist())
+    if not math.isfinite(length):
+        return Rejection.NOT_FINITE if not np.isfinite(action).all() else Rejection.TOO_LONG
+    if length > limits.action_radius * (1 + RELATIVE_TOLERANCE):
+        return Rejection.TOO_LONG
+    return Rejection.NONE
+
+
+def check_augmentation(action: FloatArray, position: FloatArray, limits: Limits) -> Rejection:
+    """Return why `action` must not replace the logging policy's action at `position`, or NONE.
+
+    Besides the action itself this checks where an undistorted move would lead, if the position is known. The logging
+    policy is spared that: the plant refuses what it cannot do, and there would be nothing to command instead.
+    """
+    rejection = check_action(action, limits)
+    if rejection is not Rejection.NONE or limits.workspace is None or position.size != action.size:
+        return rejection
+    low, high = limits.workspace
+    slack = RELATIVE_TOLERANCE * limits.action_radius
+    target = position + action
+    outside = (target < low - slack).any() or (target > high + slack).any()
+    return Rejection.OUTSIDE_WORKSPACE if outside else Rejection.NONE
+
+
+def describe(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:
+    """Return one sentence for the reason of an aborted episode."""
+    who = "the logging policy" if source is Source.LOGGING_POLICY else "the augmentor"
+    match rejection:
+        case Rejection.WRONG_SIZE:
+            return f"{who} proposed an action of shape {action.shape}, the plant needs ({limits.action_size},)"
+        case Rejection.NOT_FINITE:
+            return f"{who} proposed an action that is not finite"
+        case Rejection.TOO_LONG:
+            length = float(np.linalg.norm(action))
+            return f"{who} proposed an action of length {length:.6g}, the limit is {limits.action_radius:.6g}"
+        case Rejection.OUTSIDE_WORKSPACE:
+            return f"{who} proposed an action that leaves the workspace"
+        case Rejection.MISSING:
+            return f"{who} proposed no action"
+        case Rejection.LATE | Rejection.STALE:
+            return f"{who} answered too late"
+        case Rejection.NONE:
+            return ""
