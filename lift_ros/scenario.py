@@ -37,14 +37,12 @@ COLLECTION_KEYS = {
     "augmentation_arguments": Key(dict, {}),
 }
 TRAINING_KEYS = {
-    "updates": Key(int, 1000, low=1),
-    "strategy": Key(str, "weighted", choices=("weighted", "inverse", "uniform", "best")),
-    "C": Key(float, 0.0, low=0),
-    "gamma": Key(float, 0.99, above=0, high=1),
-    "scale_observations": Key(bool, False),
-    "batch_size": Key(int, 256, low=1),
-    "hidden_units": Key(int, 64, low=1),
-    "action_samples": Key(int, 4, low=1),
+    "updates": Key(int, None, low=1, optional=True),
+    "strategy": Key(str, None, choices=("weighted", "inverse_distance", "uniform", "best", "none"), optional=True),
+    "C": Key(float, None, low=0, optional=True),
+    "gamma": Key(float, None, above=0, high=1, optional=True),
+    "scale_observations": Key(bool, None, optional=True),
+    "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
 }
 
 
@@ -78,16 +76,14 @@ class CollectionSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The preset of offline training for this plant."""
+    """What this plant wants of offline training; None leaves the choice to the preset."""
 
-    updates: int
-    strategy: str
-    C: float
-    gamma: float
-    scale_observations: bool
-    batch_size: int
-    hidden_units: int
-    action_samples: int
+    updates: int | None
+    strategy: str | None
+    C: float | None
+    gamma: float | None
+    scale_observations: bool | None
+    draw: str | None  # start states uniform over transitions, or over episodes first
 
 
 @dataclass(frozen=True)
