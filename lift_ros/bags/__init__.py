@@ -1,0 +1,7 @@
+"""Episodes to and from rosbags."""
+
+from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
+from lift_ros.bags.reader import LeftOut, RunReader, read_run
+from lift_ros.bags.writer import RunWriter
+
+__all__ = ["BagError", "DiskFull", "EpisodeError", "LeftOut", "RunReader", "RunWriter", "read_run"]

@@ -1,0 +1,44 @@
+"""What can be wrong with a bag, told so that a user knows where and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lift_ros.errors import UserError
+
+
+class BagError(UserError):
+    """A bag that cannot be read or written as asked: names bag, episode, step and remedy as far as they are known."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        bag: Path | str,
+        remedy: str,
+        episode: int | None = None,
+        step: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.bag = str(bag)
+        self.episode = episode
+        self.step = step
+        self.remedy = remedy
+        where = f"bag '{bag}'"
+        if episode is not None:
+            where += f", episode {episode}"
+        if step is not None:
+            where += f", step {step}"
+        super().__init__(f"{where}: {problem}. {remedy}")
+
+
+class DiskFull(BagError):
+    """There is no room for another record; all finished episodes are safe."""
+
+
+class EpisodeError(BagError):
+    """One episode is bad; `skip_bad` leaves it out and keeps the others."""
+
+
+class Malformed(Exception):
+    """Bytes that do not follow their format; callers know the place and turn it into a `BagError`."""

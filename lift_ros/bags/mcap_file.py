@@ -1,0 +1,290 @@
+"""One MCAP file that is a journal while it is written: every record reaches the kernel at once, nothing is rewritten.
+
+`rosbags` and `mcap` keep records in memory until a chunk is full, so a crash loses them. Here the chunk's header is
+written first with its sizes left open, the messages follow one by one, and closing the chunk fills in the header.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAGIC = b"\x89MCAP0\r\n"
+HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = 1, 2, 3, 4, 5, 6, 7, 8
+STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0B, 0x0C, 0x0D, 0x0E, 0x0F
+
+RECORD_HEAD = struct.Struct("<BQ")
+MESSAGE_HEAD = struct.Struct("<BQHIQQ")
+CHUNK_HEAD = struct.Struct("<BQQQQIIQ")  # opcode, length, start, end, size, crc, length of "" and size again
+_OPEN_CHUNK = CHUNK_HEAD.pack(CHUNK, 0, 0, 0, 0, 0, 0, 0)
+
+
+def record(opcode: int, body: bytes) -> bytes:
+    """Return an MCAP record."""
+    return RECORD_HEAD.pack(opcode, len(body)) + body
+
+
+def text(value: str) -> bytes:
+    """Return an MCAP string."""
+    data = value.encode()
+    return len(data).to_bytes(4, "little") + data
+
+
+def text_map(values: dict[str, str]) -> bytes:
+    """Return an MCAP map from strings to strings."""
+    body = b"".join(text(key) + text(value) for key, value in values.items())
+    return len(body).to_bytes(4, "little") + body
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a bag says about a topic."""
+
+    name: str
+    type_name: str
+    definition: str
+    type_hash: str
+    qos: str  # YAML
+
+
+@dataclass
+class _Chunk:
+    offset: int
+    size: int = 0
+    crc: int = 0
+    first_time: int = 2**64 - 1
+    last_time: int = 0
+    indices: dict[int, list[int]] = field(default_factory=dict)  # channel: time, offset, time, offset, …
+
+
+@dataclass
+class FileSummary:
+    """What metadata.yaml says about a finished file."""
+
+    name: str
+    first_time: int
+    last_time: int
+    counts: dict[str, int]  # messages per topic
+
+    @property
+    def messages(self) -> int:
+        """All messages in the file."""
+        return sum(self.counts.values())
+
+
+class McapFile:
+    """Appends messages to an MCAP file; `finish` turns the journal into a complete, indexed file."""
+
+    def __init__(self, path: Path, metadata_name: str, metadata: dict[str, str]) -> None:
+        self.path = path
+        self._topics: list[Topic] = []
+        self._schemas: dict[str, int] = {}
+        self._counts: list[int] = []
+        self._chunk: _Chunk | None = None
+        self._chunk_indexes: list[bytes] = []
+        self._metadata_name = metadata_name
+        body = text("ros2") + text("lift_ros")
+        start = MAGIC + record(HEADER, body)
+        self._metadata_offset = len(start)
+        metadata_record = record(METADATA, text(metadata_name) + text_map(metadata))
+        self._metadata_length = len(metadata_record)
+        self._size = 0
+        self._first_time, self._last_time = 2**64 - 1, 0
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            self._append(start + metadata_record)
+        except BaseException:
+            os.close(self._descriptor)
+            os.unlink(path)
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._descriptor
+
+    def _append(self, *parts: bytes) -> None:
+        """Write all of `parts` or nothing."""
+        wanted = sum(map(len, parts))
+        try:
+            written = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
+            if written < wanted:
+                rest = memoryview(b"".join(parts))[written:]
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            self._roll_back(self._size)
+            raise
+        self._size += wanted
+
+    def _roll_back(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        os.lseek(self._descriptor, size, os.SEEK_SET)
+        self._size = size
+
+    def _append_to_chunk(self, *parts: bytes) -> int:
+        """Write into the open chunk and return where in it."""
+        chunk = self._chunk
+        if chunk is None:
+            chunk = _Chunk(self._size)
+            self._append(_OPEN_CHUNK)
+            self._chunk = chunk
+        self._append(*parts)
+        offset = chunk.size
+        for part in parts:
+            chunk.crc = zlib.crc32(part, chunk.crc)
+            chunk.size += len(part)
+        return offset
+
+    def add_topic(self, topic: Topic) -> int:
+        """Announce a topic and return its channel."""
+        channel = len(self._topics) + 1
+        body = b""
+        schema = self._schemas.get(topic.type_name)
+        if schema is None:
+            schema = len(self._schemas) + 1
+            body = self._schema_record(schema, topic)
+        self._append_to_chunk(body + self._channel_record(channel, schema, topic))
+        self._schemas[topic.type_name] = schema
+        self._topics.append(topic)
+        self._counts.append(0)
+        return channel
+
+    @staticmethod
+    def _schema_record(schema: int, topic: Topic) -> bytes:
+        body = text(topic.type_name) + text("ros2msg") + text(topic.definition)
+        return record(SCHEMA, schema.to_bytes(2, "little") + body)
+
+    @staticmethod
+    def _channel_record(channel: int, schema: int, topic: Topic) -> bytes:
+        metadata = {"offered_qos_profiles": topic.qos, "topic_type_hash": topic.type_hash}
+        body = text(topic.name) + text("cdr") + text_map(metadata)
+        return record(CHANNEL, struct.pack("<HH", channel, schema) + body)
+
+    def next_sequence(self, channel: int) -> int:
+        """The sequence number of the next message of a channel."""
+        return self._counts[channel - 1]
+
+    def write(self, channel: int, time_ns: int, *parts: bytes) -> None:
+        """Append a message record that the caller has packed."""
+        offset = self._append_to_chunk(*parts)
+        chunk = self._chunk
+        assert chunk is not None
+        entries = chunk.indices.get(channel)
+        if entries is None:
+            entries = chunk.indices[channel] = []
+        entries.append(time_ns)
+        entries.append(offset)
+        self._counts[channel - 1] += 1
+        if time_ns < chunk.first_time:
+            chunk.first_time = time_ns
+        if time_ns > chunk.last_time:
+            chunk.last_time = time_ns
+
+    def write_message(self, channel: int, time_ns: int, data: bytes) -> None:
+        """Append a message."""
+        head = MESSAGE_HEAD.pack(MESSAGE, 22 + len(data), channel, self.next_sequence(channel), time_ns, time_ns)
+        self.write(channel, time_ns, head, data)
+
+    def end_chunk(self) -> None:
+        """Close the chunk: fill in its header and append its index."""
+        chunk = self._chunk
+        if chunk is None:
+            return
+        first_time = chunk.first_time if chunk.indices else 0
+        head = CHUNK_HEAD.pack(
+            CHUNK, 40 + chunk.size, first_time, chunk.last_time, chunk.size, chunk.crc, 0, chunk.size
+        )
+        before = self._size
+        index = b""
+        offsets = b""
+        for channel, entries in chunk.indices.items():
+            offsets += struct.pack("<HQ", channel, before + len(index))
+            body = struct.pack("<HI", channel, 8 * len(entries)) + struct.pack(f"<{len(entries)}Q", *entries)
+            index += record(MESSAGE_INDEX, body)
+        os.pwrite(self._descriptor, head, chunk.offset)
+        if index:
+            self._append(index)
+        self._chunk_indexes.append(
+            struct.pack("<QQQQI", first_time, chunk.last_time, chunk.offset, CHUNK_HEAD.size + chunk.size, len(offsets))
+            + offsets
+            + struct.pack("<QIQQ", len(index), 0, chunk.size, chunk.size)
+        )
+        self._chunk = None
+        if chunk.indices:
+            self._first_time = min(self._first_time, first_time)
+            self._last_time = max(self._last_time, chunk.last_time)
+
+    def finish(self, final: Path, *, sync: bool) -> FileSummary:
+        """Complete the file, make it durable and give it its final name."""
+        self.end_chunk()
+        self._append(self._end())
+        if sync:
+            os.fsync(self._descriptor)
+        os.rename(self.path, final)
+        self.release()
+        counts = {topic.name: count for topic, count in zip(self._topics, self._counts, strict=True)}
+        first_time = self._first_time if sum(self._counts) else 0
+        return FileSummary(final.name, first_time, self._last_time, counts)
+
+    def _end(self) -> bytes:
+        """Data end, summary, summary offsets, footer and magic."""
+        schemas = {schema: topic for topic in self._topics for schema in [self._schemas[topic.type_name]]}
+        counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in enumerate(self._counts, 1))
+        total = sum(self._counts)
+        statistics = struct.pack(
+            "<QHIIIIQQI",
+            total,
+            len(schemas),
+            len(self._topics),
+            0,
+            1,
+            len(self._chunk_indexes),
+            self._first_time if total else 0,
+            self._last_time,
+            len(counts),
+        )
+        metadata_index = struct.pack("<QQ", self._metadata_offset, self._metadata_length) + text(self._metadata_name)
+        groups = [
+            (SCHEMA, b"".join(self._schema_record(schema, topic) for schema, topic in schemas.items())),
+            (
+                CHANNEL,
+                b"".join(
+                    self._channel_record(channel, self._schemas[topic.type_name], topic)
+                    for channel, topic in enumerate(self._topics, 1)
+                ),
+            ),
+            (STATISTICS, record(STATISTICS, statistics + counts)),
+            (CHUNK_INDEX, b"".join(record(CHUNK_INDEX, body) for body in self._chunk_indexes)),
+            (METADATA_INDEX, record(METADATA_INDEX, metadata_index)),
+        ]
+        data_end = record(DATA_END, bytes(4))
+        start = position = self._size + len(data_end)
+        summary, offsets = b"", b""
+        for opcode, body in groups:
+            if body:
+                offsets += record(SUMMARY_OFFSET, struct.pack("<BQQ", opcode, position, len(body)))
+                summary += body
+                position += len(body)
+        summary += offsets
+        footer = RECORD_HEAD.pack(FOOTER, 20) + struct.pack("<QQ", start, position)
+        crc = zlib.crc32(footer, zlib.crc32(summary))
+        return data_end + summary + footer + crc.to_bytes(4, "little") + MAGIC
+
+    def sync(self) -> None:
+        """Make all that was written durable."""
+        os.fdatasync(self._descriptor)
+
+    def release(self) -> None:
+        """Close the file as it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
