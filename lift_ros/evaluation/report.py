@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from lift_ros.collection.records import Episode
 from lift_ros.evaluation import report_figures
 from lift_ros.evaluation.frames import Frame
@@ -130,7 +132,7 @@ def _figure_sections(content: ReportContent, phases: Mapping[Phase, Sequence[Epi
     return sections
 
 
-def _section(title: str, figure: report_figures.Figure, caption: str) -> str:
+def _section(title: str, figure: Figure, caption: str) -> str:
     return (
         f'<h2>{title}</h2><figure><img alt="{html.escape(caption)}" src="{report_figures.data_uri(figure)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"

@@ -22,7 +22,7 @@ LOGGED_COLOUR, AUGMENTED_COLOUR = "#2563eb", "#dc2626"
 def data_uri(figure: Figure) -> str:
     """Render a figure as a PNG data URI."""
     buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer)
+    figure.savefig(buffer, format="png")
     return png_uri(buffer.getvalue())
 
 

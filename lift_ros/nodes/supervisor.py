@@ -49,7 +49,7 @@ def _die_with_parent() -> None:
 
 
 class Supervisor:
-    """Starts processes in the given order and ends them in the same order, so that what asks stops before what answers."""
+    """Starts processes in the given order and ends them in the same one: what asks stops before what answers."""
 
     def __init__(
         self,

@@ -44,7 +44,8 @@ def make_episode(
         for i in range(count)
     ]
     final = np.array([positions[-1]])
-    return Episode(0, 7, mode, outcome, steps, final, final_position=final, goal=np.array([0.0] if goal is None else goal))
+    known_goal = np.array([0.0] if goal is None else goal)
+    return Episode(0, 7, mode, outcome, steps, final, final_position=final, goal=known_goal)
 
 
 def test_an_episode_without_model_belongs_to_the_routine() -> None:

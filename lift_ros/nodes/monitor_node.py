@@ -1,0 +1,101 @@
+"""Watches a graph and prints what it sees as JSON lines; `lift run` draws its live view from them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from dataclasses import asdict
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+
+from lift_ros.collection.records import Outcome, Source
+from lift_ros.msg import Episode, Step
+from lift_ros.nodes import qos
+from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.live_view import RunStatus
+from lift_ros.nodes.parameters import Parameter
+
+DISTANCES_KEPT = 64
+RATE_WINDOW_S = 2.0
+
+
+class Monitor(LiftNode):
+    """Listens only: nothing in the loop waits for it."""
+
+    executable = "monitor"
+    summary = "prints the state of a run as JSON lines, for live views"
+    parameters = (
+        Parameter("period", 0.25, "s", "how often a line is printed", low=0.02, high=60.0, fixed=True),
+        Parameter("diagnostics_period", 5.0, "s", "how often this node reports on /diagnostics", low=0.05, high=60.0),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen = RunStatus()
+        self._distances: deque[float] = deque(maxlen=DISTANCES_KEPT)
+        self._step_times: deque[float] = deque()
+        self._steps_of_ended = 0
+        self._troubles: dict[str, str] = {}
+        self.create_subscription(Step, qos.STEP, self._on_step, qos.LOOP)
+        self.create_subscription(Episode, qos.EPISODE, self._on_episode, qos.LOOP)
+        self.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, qos.VIEW)
+        self.every(self.value("period"), self._print)
+        self.set_status(Status.SERVING)
+
+    def finish(self) -> None:
+        """Print the last state, which the period may not have reached."""
+        self._print()
+
+    def _on_step(self, message: Any) -> None:
+        seen = self._seen
+        if (message.episode, message.step) <= (seen.episode, seen.step) and seen.steps_done:
+            return  # a record that the arbiter repeated
+        seen.episode, seen.step = message.episode, message.step
+        seen.steps_done += 1
+        seen.augmented_steps += message.source == Source.AUGMENTOR
+        seen.model = message.model_hash or seen.model
+        if message.reward == message.reward:
+            self._distances.append(-message.reward)
+        self._step_times.append(time.monotonic())
+
+    def _on_episode(self, message: Any) -> None:
+        seen = self._seen
+        seen.episodes_done += 1
+        seen.episodes_reached += message.outcome == Outcome.REACHED
+        seen.episodes_aborted += message.outcome == Outcome.ABORTED
+        self._steps_of_ended += message.steps
+        seen.mean_steps = self._steps_of_ended / seen.episodes_done
+
+    def _on_diagnostics(self, message: Any) -> None:
+        for status in message.status:
+            if status.hardware_id != self.get_namespace():
+                continue
+            name = status.name.rsplit("/", 1)[-1]
+            if status.level == DiagnosticStatus.OK:
+                self._troubles.pop(name, None)
+            else:
+                self._troubles[name] = status.message
+            if name == "trainer":
+                self._seen.training = status.message
+
+    def _print(self) -> None:
+        now = time.monotonic()
+        while self._step_times and now - self._step_times[0] > RATE_WINDOW_S:
+            self._step_times.popleft()
+        self._seen.steps_per_second = len(self._step_times) / RATE_WINDOW_S
+        self._seen.distances = list(self._distances)
+        self._seen.trouble = "; ".join(f"{name}: {text}" for name, text in self._troubles.items())
+        print(json.dumps(asdict(self._seen)), flush=True)
+
+
+def main() -> int:
+    """Run the node."""
+    return run(Monitor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
