@@ -162,6 +162,7 @@ class Course:
         self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
         self._left -= self._handoff
         augmentor = question.proposals.get(Source.AUGMENTOR)
+        proposed = question.action(Source.AUGMENTOR)
         step = Step(
             episode=self.episode,
             index=len(self.steps),
@@ -172,7 +173,8 @@ class Course:
             position=before.position,
             reward=reward,
             logging_proposal=question.action(Source.LOGGING_POLICY),
-            augmentor_proposal=question.action(Source.AUGMENTOR),
+            # A proposal of another shape has no place in the record; the rejection tells of it.
+            augmentor_proposal=proposed if proposed.shape == (self._limits.action_size,) else NOTHING,
             rejection=question.rejection,
             draw=question.draw,
             p={Mode.COLLECT: self._start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[self._start.mode],

@@ -1,0 +1,216 @@
+"""Collection in process: the arbiter with a problem and policies around it, for one episode or many."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
+
+from lift_ros.collection.answerer import Answerer
+from lift_ros.collection.arbiter import Arbiter
+from lift_ros.collection.exchange import (
+    DEFAULT_BUDGET,
+    Action,
+    Ask,
+    Limits,
+    Move,
+    Observation,
+    RecordEpisode,
+    Reset,
+    Start,
+)
+from lift_ros.collection.interruption import Interrupts
+from lift_ros.collection.records import Episode, Mode, Source
+from lift_ros.collection.workers import EpisodeRunner, Workers
+from lift_ros.errors import UserError
+from lift_ros.policies.protocol import Policy
+from lift_ros.positioning.problem import Observed, Problem
+from lift_ros.progress import Progress
+from lift_ros.scenario import Scenario
+
+Clock: TypeAlias = Callable[[], int]
+Made = TypeVar("Made")
+
+
+class CollectionInterrupted(KeyboardInterrupt):
+    """Ctrl-C during `collect`; `episodes` holds all that were finished."""
+
+    def __init__(self, episodes: list[Episode]) -> None:
+        super().__init__(f"interrupted after {len(episodes)} episodes")
+        self.episodes = episodes
+
+
+def run_episode(
+    problem: Problem,
+    logging_policy: Policy | None,
+    augmentor: Policy | None = None,
+    *,
+    index: int,
+    run_seed: int,
+    mode: Mode = Mode.COLLECT,
+    p: float = 0.0,
+    budget: int = DEFAULT_BUDGET,
+    clock: Clock = time.time_ns,
+) -> Episode:
+    """Run one episode; everything but its times follows from `run_seed` and `index`."""
+    answerers = _make_answerers(logging_policy, augmentor, mode, p)
+    arbiter = Arbiter(Limits.of(problem))
+    actions: deque[Action] = deque(arbiter.handle(Start(index, run_seed, mode, p, budget, clock())))
+    while actions:
+        action = actions.popleft()
+        match action:
+            case Reset():
+                actions += arbiter.handle(_report(index, 0, problem.reset(action.seed), clock()))
+            case Ask():
+                for source in action.sources:
+                    proposal = answerers[source].answer(action.query, clock())
+                    if proposal is not None:
+                        actions += arbiter.handle(proposal)
+            case Move():
+                actions += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
+            case RecordEpisode():
+                return action.episode
+            case _:
+                pass  # the plant holds by itself, and steps are recorded with their episode
+    raise RuntimeError(f"episode {index} stopped in state {arbiter.state.name} without an end")
+
+
+def _make_answerers(
+    logging_policy: Policy | None, augmentor: Policy | None, mode: Mode, p: float
+) -> dict[Source, Answerer]:
+    if logging_policy is None and mode is not Mode.EVALUATE:
+        raise UserError(f"mode {mode.name.lower()} needs a logging policy")
+    if augmentor is None and (mode is not Mode.COLLECT or p > 0):
+        raise UserError(
+            f"mode {mode.name.lower()} with p={p:g} needs an augmentor: give one, or collect with p=0 without"
+        )
+    policies = {Source.LOGGING_POLICY: logging_policy, Source.AUGMENTOR: augmentor}
+    return {source: Answerer(policy, source) for source, policy in policies.items() if policy is not None}
+
+
+def _report(episode: int, step: int, observed: Observed, now: int) -> Observation:
+    return Observation(
+        episode,
+        step,
+        observed.values,
+        observed.position,
+        observed.goal,
+        observed.context,
+        observed.reward,
+        observed.terminated,
+        image=observed.image,
+        time_ns=now,
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """All that an episode depends on besides its number; pickled to worker processes."""
+
+    problem: Problem | Callable[[], Problem]
+    logging_policy: Policy | Callable[[], Policy] | None
+    augmentor: Policy | Callable[[], Policy] | None
+    run_seed: int
+    mode: Mode
+    p: float
+    budget: int
+    clock: Clock
+
+    def make_runner(self) -> EpisodeRunner:
+        """Make plant and policies, and return the function that runs an episode with them."""
+        problem = cast(Problem, _make(self.problem, "step"))
+        logging_policy = cast("Policy | None", _make(self.logging_policy, "act"))
+        augmentor = cast("Policy | None", _make(self.augmentor, "act"))
+
+        def run(index: int) -> Episode:
+            return run_episode(
+                problem,
+                logging_policy,
+                augmentor,
+                index=index,
+                run_seed=self.run_seed,
+                mode=self.mode,
+                p=self.p,
+                budget=self.budget,
+                clock=self.clock,
+            )
+
+        return run
+
+
+def _make(thing: Made | Callable[[], Made], method: str) -> Made | object:
+    """Return a thing that has the method already, or let it be made."""
+    if thing is None or (hasattr(thing, method) and not isinstance(thing, type)):
+        return thing
+    return cast(Callable[[], Made], thing)()
+
+
+def collect(
+    plant: Scenario | Problem | Callable[[], Problem],
+    logging_policy: Policy | Callable[[], Policy] | None = None,
+    augmentor: Policy | Callable[[], Policy] | None = None,
+    *,
+    episodes: int,
+    seed: int,
+    p: float = 0.0,
+    budget: int = DEFAULT_BUDGET,
+    mode: Mode = Mode.COLLECT,
+    first: int = 0,
+    processes: int = 1,
+    on_episode: Callable[[Episode], None] | None = None,
+    progress: bool = True,
+    clock: Clock = time.time_ns,
+) -> list[Episode]:
+    """Collect episodes `first`, `first` + 1, … and return them in this order.
+
+    Each follows from `seed` and its number alone, so neither `processes` nor `first` changes a number in it. Plant and
+    policies may be given as objects or as functions that make them; with several processes they are pickled. A
+    scenario brings its logging policy along. `on_episode` is called with each episode as soon as it and all before it
+    are finished. Ctrl-C raises `CollectionInterrupted`, which holds the finished episodes.
+    """
+    if episodes < 0:
+        raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
+    if processes < 1:
+        raise UserError(f"the number of processes must be 1 or more, not {processes}")
+    problem: Problem | Callable[[], Problem]
+    if isinstance(plant, Scenario):
+        problem, logging_policy = plant.make_problem, logging_policy or plant.make_logging_policy
+    else:
+        problem = plant
+    plan = _Plan(problem, logging_policy, augmentor, seed, mode, p, budget, clock)
+    indices = range(first, first + episodes)
+    finished: list[Episode] = []
+    interrupts = Interrupts()
+
+    def keep(episode: Episode) -> None:
+        if on_episode is not None:
+            on_episode(episode)
+        finished.append(episode)
+        bar.advance(1, note=f"{len(episode.steps)} steps in the last")
+
+    try:
+        with Progress(episodes, "collecting", unit="episodes", enabled=progress) as bar, interrupts.installed():
+            if min(processes, episodes) > 1:
+                with interrupts.held():
+                    for episode in _run_in_parallel(plan, indices, min(processes, episodes), interrupts):
+                        keep(episode)
+            else:
+                runner = plan.make_runner() if episodes else None
+                for index in indices:
+                    assert runner is not None
+                    episode = runner(index)
+                    with interrupts.held():
+                        keep(episode)
+    except KeyboardInterrupt:
+        raise CollectionInterrupted(finished) from None
+    return finished
+
+
+def _run_in_parallel(plan: _Plan, indices: range, processes: int, interrupts: Interrupts) -> Iterator[Episode]:
+    workers = Workers(plan.make_runner, processes)
+    try:
+        yield from workers.run(indices, lambda: interrupts.requested)
+    finally:
+        workers.close()
