@@ -102,7 +102,7 @@ def check_path(typestore: Typestore, topic: str, typename: str, path: str, *, nu
 def _no_such_field(typestore: Typestore, topic: str, typename: str, path: str) -> str:
     known = list(fields_of(typestore, typename))
     below = [name for name in known if name.startswith(f"{path}.")]
-    hint = "; it is a message, name a value in it" if below else suggest(path, known)
+    hint = "; it is a message, name a value in it." if below else suggest(path, known)
     shown = below or known
     more = f" and {len(shown) - SHOWN_FIELDS} more" if len(shown) > SHOWN_FIELDS else ""
     return f"topic {topic} ({typename}) has no value {path!r}{hint} Fields: {', '.join(shown[:SHOWN_FIELDS])}{more}"

@@ -108,12 +108,12 @@ class Key:
 
 
 def suggest(word: str, known: Iterable[str], limit: int = 3) -> str:
-    """Return 'did you mean …' for the nearest known words, or nothing."""
+    """Return the end of a sentence that asks for the nearest known words, or just its full stop."""
     names = list(known)
     folded = {name.lower(): name for name in names}
     close = [folded[name] for name in difflib.get_close_matches(word.lower(), folded, limit, 0.5)]
     close += [name for name in names if word and word.lower() in name.lower() and name not in close]
-    return f"; did you mean {' or '.join(close[:limit])}?" if close else ""
+    return f"; did you mean {' or '.join(close[:limit])}?" if close else "."
 
 
 def read_keys(value: Any, where: str, keys: Mapping_[str, Key]) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""Scores of datasets: trajectory quality TQ and state–action coverage SACo, for runs that are compared with each other.
+
+TQ is the mean return, scaled so that 0 is a lowest and 1 a highest reference. SACo is the number of distinct
+state–action pairs divided by that of a reference run; states and actions are continuous here and count as distinct when
+they lie in different cells of a grid that all compared runs share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.collection.records import Episode, FloatArray
+from lift_ros.errors import UserError
+
+DEFAULT_BINS = 10
+LARGEST_BINS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnRange:
+    """Mean returns that count as trajectory quality 0 and 1."""
+
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of one run among those it is compared with; NaN where rewards or references are unknown."""
+
+    mean_return: float
+    trajectory_quality: float
+    pairs: int  # distinct state-action cells
+    coverage: float  # SACo: pairs of this run per pair of the reference run
+    states: int  # distinct state cells
+    exploration: float  # states of this run per state of the reference run
+
+
+def mean_return(episodes: Sequence[Episode]) -> float:
+    """Average undiscounted return; NaN without episodes or where a reward is unknown."""
+    return float(np.mean([episode.episode_return for episode in episodes])) if episodes else math.nan
+
+
+def trajectory_quality(average: float, references: ReturnRange) -> float:
+    """Scale a mean return to its references: 0 at the lowest, 1 at the highest."""
+    span = references.highest - references.lowest
+    if span <= 0:
+        raise UserError(
+            f"the highest return {references.highest:g} must lie above the lowest {references.lowest:g}; "
+            "check --highest-return and --lowest-return"
+        )
+    return (average - references.lowest) / span
+
+
+def rewards_are_distances(episode: Episode) -> bool:
+    """Whether every reward is the negative distance to the goal after the step, as the paper's problems have it."""
+    if not episode.steps or not episode.goal.size or episode.goal.size != episode.final_position.size:
+        return False
+    positions = [step.position for step in episode.steps[1:]] + [episode.final_position]
+    if any(position.size != episode.goal.size for position in positions):
+        return False
+    distances = np.linalg.norm(np.vstack(positions) - episode.goal, axis=1)
+    rewards = np.array([step.reward for step in episode.steps])
+    return bool(np.allclose(rewards, -distances, rtol=1e-6, atol=1e-9))
+
+
+def straight_return(distance: float, radius: float) -> float:
+    """Return of going straight to a goal at `distance` with actions of length `radius`: the best there can be."""
+    steps = math.ceil(distance / radius) - 1  # the step after these arrives
+    return -max(0.0, steps * distance - radius * steps * (steps + 1) / 2)
+
+
+def return_range(runs: Sequence[Sequence[Episode]], radius: float | None = None) -> list[ReturnRange] | None:
+    """Derive references from where each run's episodes began, or None where rewards are no distances.
+
+    Highest: straight to the goal in actions of `radius` (by default the longest action of all runs). Lowest: standing
+    still for as long as the longest episode of all runs.
+    """
+    episodes = [episode for run in runs for episode in run if episode.steps]
+    if not episodes or not all(
+        episode.steps[0].position.size and rewards_are_distances(episode) for episode in episodes
+    ):
+        return None
+    if radius is None:
+        radius = max(float(np.linalg.norm(step.action)) for episode in episodes for step in episode.steps)
+    if not radius > 0:
+        return None
+    longest = max(len(episode.steps) for episode in episodes)
+    ranges = []
+    for run in runs:
+        starts = [float(np.linalg.norm(e.steps[0].position - e.goal)) for e in run if e.steps]
+        if not starts or max(starts) == 0:
+            return None
+        highest = float(np.mean([straight_return(start, radius) for start in starts]))
+        ranges.append(ReturnRange(-longest * float(np.mean(starts)), highest))
+    return ranges
+
+
+def state_actions(episodes: Sequence[Episode]) -> tuple[FloatArray, FloatArray]:
+    """Return the states and actions of all steps; a state is the observation, or the position where there is none."""
+    steps = [step for episode in episodes for step in episode.steps]
+    if not steps:
+        return np.empty((0, 0)), np.empty((0, 0))
+    states = [step.observation if step.observation.size else step.position for step in steps]
+    if len({state.size for state in states}) > 1 or len({step.action.size for step in steps}) > 1:
+        raise UserError("a run mixes observations or actions of different sizes; inspect its episodes one by one")
+    return np.vstack(states), np.vstack([step.action for step in steps])
+
+
+def count_cells(values: FloatArray, low: FloatArray, high: FloatArray, bins: int) -> int:
+    """Count the cells of a grid between `low` and `high` that hold at least one row of `values`."""
+    if values.size == 0:
+        return 0
+    width = np.where(high > low, high - low, 1.0)
+    cells = np.clip(((values - low) / width * bins).astype(np.int64), 0, bins - 1).astype(np.uint16)
+    rows = np.ascontiguousarray(cells).view(np.dtype((np.void, cells.dtype.itemsize * cells.shape[1])))
+    return int(np.unique(rows).size)
+
+
+def _bounds(parts: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    filled = [part for part in parts if part.size]
+    if len({part.shape[1] for part in filled}) > 1:
+        sizes = sorted({part.shape[1] for part in filled})
+        raise UserError(f"runs of different sizes ({sizes}) cannot be compared; inspect them one by one")
+    everything: npt.NDArray[np.float64] = np.vstack(filled) if filled else np.zeros((1, 1))
+    return everything.min(axis=0), everything.max(axis=0)
+
+
+def score_runs(
+    runs: Sequence[Sequence[Episode]],
+    *,
+    reference: int = 0,
+    references: ReturnRange | None = None,
+    radius: float | None = None,
+    bins: int = DEFAULT_BINS,
+) -> list[Scores]:
+    """Score runs against each other; `reference` is the run whose coverage counts as 1."""
+    if not 1 <= bins <= LARGEST_BINS:
+        raise UserError(f"--bins {bins} must lie between 1 and {LARGEST_BINS}")
+    pairs = [state_actions(run) for run in runs]
+    state_bounds, action_bounds = _bounds([p[0] for p in pairs]), _bounds([p[1] for p in pairs])
+    pair_bounds = (
+        np.concatenate([state_bounds[0], action_bounds[0]]),
+        np.concatenate([state_bounds[1], action_bounds[1]]),
+    )
+    states = [count_cells(state, *state_bounds, bins) for state, _ in pairs]
+    both = [count_cells(np.hstack(pair), *pair_bounds, bins) for pair in pairs]
+    ranges = [references] * len(runs) if references is not None else return_range(runs, radius)
+    scores = []
+    for number, run in enumerate(runs):
+        average = mean_return(run)
+        quality = math.nan if ranges is None else trajectory_quality(average, ranges[number])
+        scores.append(
+            Scores(
+                average,
+                quality,
+                both[number],
+                both[number] / both[reference] if both[reference] else math.nan,
+                states[number],
+                states[number] / states[reference] if states[reference] else math.nan,
+            )
+        )
+    return scores
