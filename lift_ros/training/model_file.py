@@ -33,12 +33,17 @@ class TensorFile:
     hash: str
 
 
-def write_tensor_file(path: str | Path, tensors: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]) -> str:
-    """Write the file so that readers see the old one or the whole new one, and return its SHA-256."""
-    target = Path(path)
+def pack(tensors: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]) -> tuple[bytes, str]:
+    """Return the bytes of the file and their SHA-256; the same content always gives the same bytes."""
     text = json.dumps(description, sort_keys=True, allow_nan=False)
     ordered = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
     data = safetensors_numpy.save(ordered, metadata={DESCRIPTION_KEY: text})
+    return data, hashlib.sha256(data).hexdigest()
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file so that readers see the old one or the whole new one."""
+    target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +55,13 @@ def write_tensor_file(path: str | Path, tensors: Mapping[str, npt.NDArray[Any]],
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise UserError(f"cannot write {target}: {error.strerror}; choose a folder you may write to") from error
-    return hashlib.sha256(data).hexdigest()
+
+
+def write_tensor_file(path: str | Path, tensors: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]) -> str:
+    """Write tensors and description as one file and return its SHA-256."""
+    data, digest = pack(tensors, description)
+    write_bytes(path, data)
+    return digest
 
 
 def read_tensor_file(path: str | Path, kind: str) -> TensorFile:

@@ -1,0 +1,207 @@
+"""Any Q-learning algorithm of d3rlpy by name, trained through its own update and exported as a model file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+from lift_ros.errors import UserError
+from lift_ros.shortcuts.sampler import ShortcutBatch
+from lift_ros.training.model_file import Tensors
+from lift_ros.training.options import TrainingOptions
+
+# gym, which d3rlpy still imports, otherwise prints a notice about itself.
+os.environ.setdefault("GYM_DISABLE_WARNINGS", "true")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import d3rlpy
+    from d3rlpy.models.torch import DeterministicPolicy, NormalPolicy
+    from d3rlpy.models.torch.q_functions import ContinuousMeanQFunction
+    from d3rlpy.torch_utility import TorchMiniBatch
+
+_TRIALS = 64
+_TOLERANCE = 1e-4
+# How our options are called where an algorithm of d3rlpy has them.
+_NAMES = {
+    "batch_size": "batch_size",
+    "gamma": "gamma",
+    "tau": "tau",
+    "critics": "n_critics",
+    "action_samples": "n_action_samples",
+    "actor_learning_rate": "actor_learning_rate",
+    "critic_learning_rate": "critic_learning_rate",
+}
+
+
+def algorithm_names() -> list[str]:
+    """Return the names of d3rlpy's Q-learning algorithms."""
+    module = d3rlpy.algos
+    names = (name.removesuffix("Config") for name in dir(module) if name.endswith("Config"))
+    return sorted(name for name in names if hasattr(module, name) and _is_continuous(getattr(module, name)))
+
+
+def _is_continuous(kind: Any) -> bool:
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, d3rlpy.algos.QLearningAlgoBase)
+        and not kind.__name__.startswith("Discrete")
+        and kind.__name__ not in ("DQN", "DoubleDQN", "NFQ", "QLearningAlgoBase")
+    )
+
+
+class StockLearner:
+    """An algorithm of d3rlpy whose actor is a plain network."""
+
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+        if options.algorithm not in algorithm_names():
+            raise UserError(
+                f"there is no algorithm {options.algorithm!r}; choose CQL or from {', '.join(algorithm_names())}"
+            )
+        self._name = options.algorithm
+        self._algorithm = _configure(options).create(device="cpu")
+        self._algorithm.create_impl((observation_size,), action_size)
+        self._impl: Any = self._algorithm.impl
+        self._observation_size = observation_size
+        self._updates = 0
+        self.networks()  # refuses what cannot be exported before any work is done
+
+    @property
+    def critics(self) -> int:
+        """How many critics can be exported."""
+        return len(self._q_functions())
+
+    def update(self, batch: ShortcutBatch) -> dict[str, float]:
+        """Hand the mini-batch to d3rlpy's own update."""
+        stock = TorchMiniBatch(
+            observations=torch.from_numpy(batch.observations),
+            actions=torch.from_numpy(batch.actions),
+            rewards=torch.from_numpy(batch.rewards),
+            next_observations=torch.from_numpy(batch.next_observations),
+            next_actions=torch.from_numpy(batch.next_actions),
+            returns_to_go=torch.zeros(len(batch), 1),
+            terminals=torch.from_numpy(batch.terminals),
+            intervals=torch.ones(len(batch), 1),
+            device="cpu",
+        )
+        losses = self._impl.update(stock, self._updates)
+        self._updates += 1
+        return {name: float(value) for name, value in losses.items()}
+
+    def networks(self) -> Tensors:
+        """Return actor and critics; refuse an actor that does not answer like the plain network it is written as."""
+        policy = getattr(self._impl.modules, "policy", None)
+        if not isinstance(policy, DeterministicPolicy | NormalPolicy):
+            raise self._not_plain()
+        head = policy._mu if isinstance(policy, NormalPolicy) else policy._fc
+        layers = [*_linear_layers(policy._encoder), head]
+        self._compare(layers)
+        tensors = _named(layers, "actor")
+        for index, function in enumerate(self._q_functions()):
+            tensors.update(_named([*_linear_layers(function._encoder), function._fc], f"critics.{index}"))
+        return tensors
+
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """Return all modules, optimisers and torch's random state."""
+        tensors: Tensors = {"random": torch.get_rng_state().numpy().copy()}
+        for name, tensor in self._tensors().items():
+            tensors[name] = np.ascontiguousarray(tensor.detach().numpy()).copy()
+        return tensors, {"updates": self._updates}
+
+    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        """Continue from an earlier `state`."""
+        self._updates = int(facts["updates"])
+        self._load_optimisers(tensors)
+        with torch.no_grad():
+            for name, tensor in self._tensors().items():
+                tensor.copy_(torch.from_numpy(tensors[name].copy()))
+        torch.set_rng_state(torch.from_numpy(tensors["random"].copy()))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _q_functions(self) -> list[Any]:
+        functions = getattr(self._impl.modules, "q_funcs", [])
+        return [function for function in functions if isinstance(function, ContinuousMeanQFunction)]
+
+    def _parts(self, kind: Any) -> dict[str, Any]:
+        modules = self._impl.modules
+        parts = {entry.name: getattr(modules, entry.name) for entry in dataclasses.fields(modules)}
+        return {name: part for name, part in parts.items() if isinstance(part, kind)}
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        for name, module in self._parts(torch.nn.Module).items():
+            found.update({f"{name}.{key}": value for key, value in module.state_dict(keep_vars=True).items()})
+        for name, wrapper in self._parts(d3rlpy.optimizers.OptimizerWrapper).items():
+            for index, state in wrapper.optim.state_dict()["state"].items():
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        found[f"{name}.{index}.{key}"] = value
+        return found
+
+    def _load_optimisers(self, tensors: Tensors) -> None:
+        for name, wrapper in self._parts(d3rlpy.optimizers.OptimizerWrapper).items():
+            current = wrapper.optim.state_dict()
+            state: dict[int, dict[str, torch.Tensor]] = {}
+            for full, value in tensors.items():
+                if full.startswith(f"{name}."):
+                    index, key = full.removeprefix(f"{name}.").split(".", 1)
+                    state.setdefault(int(index), {})[key] = torch.from_numpy(value.copy())
+            wrapper.optim.load_state_dict({**current, "state": state})
+
+    def _compare(self, layers: list[torch.nn.Linear]) -> None:
+        probe = torch.linspace(-1.0, 1.0, _TRIALS * self._observation_size).view(_TRIALS, -1)
+        random_state = torch.get_rng_state()
+        with torch.no_grad():
+            hidden = probe
+            for layer in layers[:-1]:
+                hidden = torch.relu(layer(hidden))
+            ours = torch.tanh(layers[-1](hidden))
+            theirs = self._impl.predict_best_action(probe)
+        torch.set_rng_state(random_state)
+        if theirs.shape != ours.shape or float((ours - theirs).abs().max()) > _TOLERANCE:
+            raise self._not_plain()
+
+    def _not_plain(self) -> UserError:
+        return UserError(
+            f"the policy of {self._name} is not a plain network, so that no model file can hold it; "
+            "choose for example CQL, SAC, IQL, TD3PlusBC, AWAC or BC"
+        )
+
+
+def _configure(options: TrainingOptions) -> Any:
+    kind = getattr(d3rlpy.algos, f"{options.algorithm}Config")
+    fields = {entry.name for entry in dataclasses.fields(kind)}
+    values = {theirs: getattr(options, ours) for ours, theirs in _NAMES.items() if theirs in fields}
+    encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=list(options.hidden))
+    values.update({name: encoder for name in fields if name.endswith("encoder_factory")})
+    if "learning_rate" in fields:
+        values["learning_rate"] = options.actor_learning_rate
+    for name, value in options.extra.items():
+        if name not in fields:
+            raise UserError(
+                f"{options.algorithm} has no option {name!r}; known are "
+                f"{', '.join(sorted(field for field in fields if 'factory' not in field and 'scaler' not in field))}"
+            )
+        values[name] = value
+    try:
+        return kind(**values)
+    except (TypeError, ValueError, AssertionError) as error:
+        raise UserError(f"{options.algorithm} refuses its options: {error}") from error
+
+
+def _linear_layers(encoder: torch.nn.Module) -> list[torch.nn.Linear]:
+    return [part for part in encoder.modules() if isinstance(part, torch.nn.Linear)]
+
+
+def _named(layers: list[torch.nn.Linear], prefix: str) -> Tensors:
+    tensors: Tensors = {}
+    for index, layer in enumerate(layers):
+        tensors[f"{prefix}.{index}.weight"] = layer.weight.detach().numpy().copy()
+        tensors[f"{prefix}.{index}.bias"] = layer.bias.detach().numpy().copy()
+    return tensors

@@ -1,0 +1,289 @@
+"""The trainer: from recorded episodes to a model, with progress, checkpoints and measurements on the way."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import lift_ros
+from lift_ros.collection.records import Episode
+from lift_ros.errors import UserError
+from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
+from lift_ros.progress import Progress
+from lift_ros.shortcuts.sampler import ShortcutSampler
+from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
+from lift_ros.training.data import TrainingData, from_episodes
+from lift_ros.training.learners import Learner, make_learner
+from lift_ros.training.model_file import Tensors, pack, write_bytes
+from lift_ros.training.options import TrainingOptions
+
+Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
+_LOSS_WINDOW = 100
+_MIN_DEVIATION = 1e-6
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What a training gave: the last policy, where its model was written, and how far it came."""
+
+    policy: LearnedPolicy
+    path: Path | None
+    best_path: Path | None
+    updates: int
+    complete: bool
+    losses: dict[str, float]
+    evaluations: list[dict[str, float]]
+
+
+def best_path(model: str | Path) -> Path:
+    """Return where the model with the best measurement is kept."""
+    path = Path(model)
+    return path.with_name(f"{path.stem}.best{path.suffix}")
+
+
+def train(
+    episodes: Sequence[Episode] | TrainingData,
+    options: TrainingOptions | None = None,
+    *,
+    action_radius: float,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    judge: Judge | None = None,
+    judge_every: int = 0,
+    checkpoint_every: int = 0,
+    resume: bool = False,
+    stop: Callable[[], bool] | None = None,
+    tensorboard: str | Path | None = None,
+    sources: Sequence[Mapping[str, Any]] = (),
+) -> TrainingResult:
+    """Train on episodes, write the model to `out` where given, and return it.
+
+    `stop` is asked after every update; once it says yes, the training ends with a usable model and, with `out`,
+    a checkpoint from which `resume` continues to the very result of an uninterrupted training. With a `judge`
+    every `judge_every` updates are measured and the best model is kept beside the last.
+    """
+    options = TrainingOptions() if options is None else options
+    if resume and out is None:
+        raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
+    data = episodes if isinstance(episodes, TrainingData) else from_episodes(episodes)
+    threads = threads or _default_threads()
+    writer = _summary_writer(tensorboard)
+    # Our CQL brings threads of its own and computes the same numbers with any number of them.
+    with _torch_threads(1 if options.algorithm == "CQL" else threads), torch.random.fork_rng(devices=[]):
+        run = _Run(data, options, action_radius, sources, threads)
+        try:
+            return run.execute(out, progress, judge, judge_every, checkpoint_every, resume, stop, writer)
+        finally:
+            run.close()
+            if writer is not None:
+                writer.close()
+
+
+class _Run:
+    """One training under way."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        options: TrainingOptions,
+        action_radius: float,
+        sources: Sequence[Mapping[str, Any]],
+        threads: int,
+    ) -> None:
+        self._options = options
+        self._action_radius = float(action_radius)
+        self._mean, self._deviation = _scaling(data, options.scale_observations)
+        self._sampler = ShortcutSampler(
+            (data.observations - self._mean) / self._deviation,
+            data.actions,
+            data.rewards,
+            data.offsets,
+            data.terminated,
+            (data.final_observations - self._mean) / self._deviation,
+            action_radius=self._action_radius,
+            gamma=options.gamma,
+            C=options.C,
+            strategy=options.strategy,
+            episodes_first=options.draw == "episodes",
+            memory_limit_bytes=options.pairs_memory,
+            seed=options.seed,
+        )
+        self._observation_size = data.observations.shape[1]
+        self._action_size = data.actions.shape[1]
+        torch.manual_seed(options.seed)
+        self._learner: Learner = make_learner(options, self._observation_size, self._action_size, threads)
+        self._identity = {
+            "options": options.as_dict(),
+            "action_radius": self._action_radius,
+            "data": {"episodes": data.episodes, "steps": data.steps, "digest": data.digest()},
+        }
+        self._sources = [dict(source) for source in sources]
+        self._pairs = self._sampler.pairs
+
+    def close(self) -> None:
+        self._learner.close()
+
+    def execute(
+        self,
+        out: str | Path | None,
+        show: bool,
+        judge: Judge | None,
+        judge_every: int,
+        checkpoint_every: int,
+        resume: bool,
+        stop: Callable[[], bool] | None,
+        writer: Any,
+    ) -> TrainingResult:
+        path = None if out is None else Path(out)
+        progressed = Progressed()
+        if resume and path is not None and checkpoint_path(path).exists():
+            progressed = load_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler)
+        elif resume:
+            raise UserError(f"there is no checkpoint {checkpoint_path(Path(out or ''))}; train without --resume")
+        batch = None
+        total = self._options.updates
+        with Progress(total, "training", unit="updates", enabled=show) as bar:
+            bar.advance(progressed.done)
+            while progressed.done < total:
+                batch = self._sampler.sample(self._options.batch_size, batch)
+                np.divide(batch.actions, self._action_radius, out=batch.actions)
+                losses = self._learner.update(batch)
+                progressed.done += 1
+                _mix(progressed.losses, losses, progressed.done)
+                note = _note(progressed) if show and progressed.done % 20 == 0 else None
+                bar.advance(1, note=note)
+                if writer is not None:
+                    _log(writer, "loss", losses, progressed.done)
+                if judge is not None and judge_every and (progressed.done % judge_every == 0 or progressed.done == total):
+                    self._judge(judge, progressed, path, writer)
+                if stop is not None and stop():
+                    break
+                if path is not None and checkpoint_every and progressed.done % checkpoint_every == 0:
+                    save_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler, progressed)
+        return self._finish(path, progressed)
+
+    def _judge(self, judge: Judge, progressed: Progressed, path: Path | None, writer: Any) -> None:
+        policy, data = self._model(progressed)
+        measured = {name: float(value) for name, value in judge(policy).items()}
+        earlier = [entry["score"] for entry in progressed.evaluations]
+        progressed.evaluations.append({"update": progressed.done, **measured})
+        if path is not None and (not earlier or measured["score"] > max(earlier)):
+            write_bytes(best_path(path), data)
+        if writer is not None:
+            _log(writer, "evaluation", measured, progressed.done)
+
+    def _finish(self, path: Path | None, progressed: Progressed) -> TrainingResult:
+        complete = progressed.done == self._options.updates
+        policy, data = self._model(progressed)
+        if path is not None:
+            write_bytes(path, data)
+            if complete:
+                checkpoint_path(path).unlink(missing_ok=True)
+            else:
+                save_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler, progressed)
+        best = best_path(path) if path is not None and progressed.evaluations else None
+        return TrainingResult(
+            policy, path, best, progressed.done, complete, dict(progressed.losses), list(progressed.evaluations)
+        )
+
+    def _model(self, progressed: Progressed) -> tuple[LearnedPolicy, bytes]:
+        tensors: Tensors = self._learner.networks()
+        tensors["observation.mean"] = self._mean
+        tensors["observation.deviation"] = self._deviation
+        broken = sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all())
+        if broken:
+            raise UserError(
+                f"training diverged: after {progressed.done} updates {broken[0]} holds NaN or infinity; "
+                "lower the learning rates or scale the observations"
+            )
+        description = {
+            "kind": MODEL_KIND,
+            "version": MODEL_VERSION,
+            "lift_ros": lift_ros.__version__,
+            "algorithm": self._options.algorithm,
+            "observation_size": self._observation_size,
+            "action_size": self._action_size,
+            "action_radius": self._action_radius,
+            "critics": self._learner.critics,
+            "training": {
+                "options": self._options.as_dict(),
+                "updates": progressed.done,
+                "data": self._identity["data"],
+                "pairs": self._pairs,
+                "bags": self._sources,
+                "losses": {name: value for name, value in progressed.losses.items() if np.isfinite(value)},
+                "evaluations": progressed.evaluations,
+                "versions": {
+                    "python": platform.python_version(),
+                    "numpy": np.__version__,
+                    "torch": str(torch.__version__),
+                },
+            },
+        }
+        data, digest = pack(tensors, description)
+        return LearnedPolicy(tensors, description, digest, "the new model"), data
+
+
+def _scaling(data: TrainingData, wanted: bool) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    if not wanted:
+        size = data.observations.shape[1]
+        return np.zeros(size, dtype=np.float32), np.ones(size, dtype=np.float32)
+    values = data.observations.astype(np.float64)
+    deviation = np.maximum(values.std(axis=0), _MIN_DEVIATION)
+    return values.mean(axis=0).astype(np.float32), deviation.astype(np.float32)
+
+
+def _mix(running: dict[str, float], losses: Mapping[str, float], done: int) -> None:
+    weight = 1.0 / min(done, _LOSS_WINDOW)
+    for name, value in losses.items():
+        running[name] = running.get(name, 0.0) * (1.0 - weight) + weight * float(value)
+
+
+def _note(progressed: Progressed) -> str:
+    losses = {name: value for name, value in progressed.losses.items() if name.endswith("loss")}
+    words = [f"{name.removesuffix('_loss')} {value:.3g}" for name, value in losses.items()]
+    if progressed.evaluations:
+        words.append(f"success {progressed.evaluations[-1].get('success', float('nan')):.2f}")
+    return ", ".join(words)
+
+
+def _log(writer: Any, group: str, values: Mapping[str, float], update: int) -> None:
+    for name, value in values.items():
+        writer.add_scalar(f"{group}/{name}", value, update)
+
+
+def _summary_writer(folder: str | Path | None) -> Any:
+    if folder is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UserError(
+            "TensorBoard is not installed; install it with `pip install tensorboard` or leave --tensorboard out"
+        ) from error
+    return SummaryWriter(str(folder))
+
+
+def _default_threads() -> int:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(2, available)
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
