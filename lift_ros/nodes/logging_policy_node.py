@@ -1,0 +1,37 @@
+"""Executable `logging_policy`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lift_ros.collection.records import Source
+from lift_ros.nodes.base import run
+from lift_ros.nodes.policy import PolicyNode
+from lift_ros.policies.protocol import Policy
+
+
+class LoggingPolicy(PolicyNode):
+    """The routine that always arrives, slowly and on detours."""
+
+    executable = "logging_policy"
+    summary = "answers queries with the routine of a scenario, or one of your own"
+    source = Source.LOGGING_POLICY
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.serve(self.make_policy() or self.scenario.make_logging_policy())
+        self.connect()
+
+    def needs_beginning(self, policy: Policy) -> bool:
+        """Say yes: a routine keeps state, and half an episode of one that lost it would not be its trajectory."""
+        return True
+
+
+def main() -> int:
+    """Run the node."""
+    return run(LoggingPolicy)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""The base of every plant node, simulated or real: safety, numbering of commands and the watchdog.
+
+For hardware derive from `PlantNode` and write `make_limits`, `begin`, `move`, `read` and `hold`; `moving` too if a move
+takes time. `loopback_hardware_node.py` is an example to copy.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from std_srvs.srv import SetBool
+
+import lift_ros.msg as msg
+from lift_ros.collection.exchange import Hold, Limits, Move, Observation, Refusal, Reset
+from lift_ros.nodes import convert, qos
+from lift_ros.nodes.base import LiftNode
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.guard import refusal_of
+from lift_ros.positioning.problem import Observed
+
+MOTION_POLL_SECONDS = 0.002
+WATCHDOG_CHECKS = 10  # in one watchdog time
+_EMPTY = np.empty(0)
+
+
+class PlantNode(LiftNode):
+    """Executes the commands of one episode in their order, each once, and refuses what is unsafe."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.limits = self.make_limits()
+        self._episode: int | None = None
+        self._seed = 0
+        self._executed = 0
+        self._under_way: Reset | Move | None = None
+        self._began_ns = 0
+        self._last: Observation | None = None
+        self._over = True
+        self._stopped = False
+        self._heard_ns = time.monotonic_ns()
+        self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
+        self.listen(msg.Command, qos.COMMAND, convert.command_from_message, self._on_command)
+        self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
+        self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
+        self._motion_timer.cancel()
+        self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
+        self.set_status(Status.READY)
+
+    # --- what a plant is -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def make_limits(self) -> Limits:
+        """Connect to what moves and return what it can do; called once, parameters are known by then."""
+
+    @abstractmethod
+    def begin(self, seed: int) -> None:
+        """Begin an episode: go to where it starts; `seed` determines it where the plant is simulated."""
+
+    @abstractmethod
+    def move(self, action: Any) -> None:
+        """Begin to move by `action`, which is checked already, and return at once."""
+
+    def moving(self) -> bool:
+        """Whether what was begun is still under way; asked until it is not."""
+        return False
+
+    @abstractmethod
+    def read(self) -> Observed:
+        """Return what the sensors say now."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Stop and stay; may be called at any time, also while moving and more than once."""
+
+    # --- commands --------------------------------------------------------------------------------------------------
+
+    def _on_command(self, command: Reset | Move | Hold) -> None:
+        self._heard_ns = time.monotonic_ns()
+        match command:
+            case Move():
+                self._on_move(command)
+            case Reset():
+                self._on_reset(command)
+            case Hold():
+                self._hold(Status.HELD)
+
+    def _on_reset(self, command: Reset) -> None:
+        if self._stopped:
+            self._refuse(command.episode, 0, Refusal.EMERGENCY_STOP)
+            return
+        repeated = (command.episode, command.seed) == (self._episode, self._seed) and self._executed == 0
+        if repeated and self._under_way is not None:
+            return
+        if repeated and self._last is not None and not self._over:
+            self._repeat()
+            return
+        self._episode, self._seed, self._executed, self._over = command.episode, command.seed, 0, False
+        self._last = None
+        self.diagnostics.count("episodes")
+        self._set_out(command)
+        self.begin(command.seed)
+        self._check_motion()
+
+    def _on_move(self, command: Move) -> None:
+        if command.episode != self._episode:
+            self.drop("command of another episode", f"{command.episode}, not {self._episode}")
+        elif self._under_way is not None and command.step == self._executed:
+            return  # a repeat of what is under way; it is answered when that is done
+        elif command.step == self._executed - 1 and self._last is not None:
+            self._repeat()
+        elif command.step != self._executed or self._last is None or self._over:
+            self.drop("command of another step", f"{command.step}, not {self._executed}")
+        else:
+            self._execute(command, self._last)
+
+    def _execute(self, command: Move, last: Observation) -> None:
+        refusal = refusal_of(command.action, last.position, self.limits, stopped=self._stopped)
+        if refusal is not Refusal.NONE:
+            self._refuse(command.episode, command.step, refusal)
+            return
+        self._set_out(command)
+        self.move(command.action)
+        self._check_motion()
+
+    def _set_out(self, command: Reset | Move) -> None:
+        self._under_way = command
+        self._began_ns = time.monotonic_ns()
+        self.set_status(Status.MOVING)
+
+    def _check_motion(self) -> None:
+        command = self._under_way
+        if command is None:
+            self._motion_timer.cancel()
+            return
+        if self.moving():
+            self._heard_ns = time.monotonic_ns()  # the watchdog bounds the silence of others, not our own moves
+            if self._motion_timer.is_canceled():
+                self._motion_timer.reset()
+            return
+        self._motion_timer.cancel()
+        self._under_way = None
+        self._heard_ns = time.monotonic_ns()
+        self._executed += isinstance(command, Move)
+        self.diagnostics.count("commands")
+        self.diagnostics.latency("move", self._heard_ns - self._began_ns)
+        self._answer(self.read())
+
+    # --- answers ---------------------------------------------------------------------------------------------------
+
+    def _answer(self, observed: Observed) -> None:
+        self._last = Observation(
+            episode=self._episode or 0,
+            step=self._executed,
+            values=observed.values,
+            position=observed.position,
+            goal=observed.goal,
+            context=observed.context,
+            reward=observed.reward,
+            terminated=observed.terminated,
+            image=observed.image,
+            time_ns=time.time_ns(),
+        )
+        self._publish(self._last)
+        if observed.terminated:
+            self._over = True
+            self.set_status(Status.READY)
+
+    def _publish(self, observation: Observation) -> None:
+        self._publisher.publish(convert.observation_to_message(observation, frame_id=self.value("frame_id")))
+
+    def _repeat(self) -> None:
+        if self._last is not None:
+            self.diagnostics.count("repeats")
+            self._publish(self._last)
+
+    def _refuse(self, episode: int, step: int, refusal: Refusal) -> None:
+        reason = refusal.name.lower().replace("_", " ")
+        self.diagnostics.count(f"refused: {reason}")
+        self.warn_sometimes(reason, f"refused command {step} of episode {episode}: {reason}")
+        values = _EMPTY if self._last is None else self._last.values
+        self._publish(Observation(episode, step, values, refusal=refusal, time_ns=time.time_ns()))
+
+    # --- holding ---------------------------------------------------------------------------------------------------
+
+    def _hold(self, status: Status) -> None:
+        self.hold()
+        self._under_way = None
+        if not self._stopped:
+            self.set_status(status)
+
+    def _check_watchdog(self) -> None:
+        status = self.diagnostics.status
+        if self._over or self._stopped or status in (Status.HOLDING, Status.HELD):
+            return
+        watchdog = self.value("watchdog")
+        silence = (time.monotonic_ns() - self._heard_ns) / 1e9
+        if silence >= watchdog * (1 - 1 / WATCHDOG_CHECKS):
+            self.diagnostics.count("holds")
+            self._hold(Status.HOLDING)
+
+    def parameter_changed(self, name: str) -> None:
+        """Check as often as the new watchdog time needs."""
+        if name == "watchdog":
+            self.destroy_timer(self._watchdog_timer)
+            self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
+
+    def _on_emergency_stop(self, request: Any, response: Any) -> Any:
+        if request.data:
+            self._stopped = True
+            self._hold(Status.EMERGENCY_STOP)
+            self.set_status(Status.EMERGENCY_STOP)
+            response.message = "stopped; release with data: false"
+        else:
+            self._stopped = False
+            self._over = True  # whatever was under way begins anew
+            self.set_status(Status.READY)
+            response.message = "released; collecting goes on after a call of resume"
+        response.success = True
+        return response
+
+    def close(self) -> None:
+        """Leave the plant standing still."""
+        self.hold()

@@ -1,0 +1,70 @@
+"""A plant node around a `Problem` that runs in process."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from lift_ros.collection.exchange import Limits
+from lift_ros.errors import UserError
+from lift_ros.nodes.plant import PlantNode
+from lift_ros.positioning.problem import FloatArray, Observed, Problem
+from lift_ros.scenario import Scenario, load_scenario
+
+
+def simulated_limits(problem: Problem) -> Limits:
+    """Return the limits of a simulated plant: it stops at its borders by itself, so no move can leave its workspace."""
+    return Limits(problem.observation_size, problem.action_size, problem.action_radius, problem.step_limit)
+
+
+class SimulatorNode(PlantNode):
+    """Simulates what a scenario describes, at once or in the given time per step."""
+
+    kinds: tuple[str, ...]  # of plants that this node simulates
+
+    def __init__(self, **options: Any) -> None:
+        self.problem: Problem
+        self._observed: Observed
+        self._done_ns = 0
+        super().__init__(**options)
+
+    def make_problem(self, scenario: Scenario) -> Problem:
+        """Return the problem to simulate."""
+        return scenario.make_problem()
+
+    def make_limits(self) -> Limits:
+        """Build the simulation and return its limits."""
+        scenario = load_scenario(self.value("scenario"))
+        if scenario.plant.kind not in self.kinds:
+            raise UserError(
+                f"scenario {scenario.name} has a plant of kind {scenario.plant.kind!r}, "
+                f"{self.executable} simulates {', '.join(self.kinds)}"
+            )
+        self.problem = self.make_problem(scenario)
+        return simulated_limits(self.problem)
+
+    def begin(self, seed: int) -> None:
+        """Begin the episode of this seed."""
+        self._observed = self.problem.reset(seed)
+
+    def move(self, action: FloatArray) -> None:
+        """Simulate one step."""
+        self._done_ns = time.monotonic_ns() + int(self.value("step_time") * 1e9)
+        self._observed = self.problem.step(action)
+
+    def moving(self) -> bool:
+        """Whether the step would still take time."""
+        return time.monotonic_ns() < self._done_ns
+
+    def read(self) -> Observed:
+        """Return what the simulation gave."""
+        return self._observed
+
+    def hold(self) -> None:
+        """Do nothing: a simulation moves only when it is told to."""
+        self._done_ns = 0
+
+    def close(self) -> None:
+        """Release the simulation."""
+        super().close()
+        self.problem.close()
