@@ -10,11 +10,14 @@ from typing import Any
 
 from lift_ros.configuration import Key, check_mapping, nearest, read_yaml
 from lift_ros.errors import UserError
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, check_augmentation
 from lift_ros.policies.loading import POLICY_ARGUMENTS, check_policy, is_routine, load_policy
+from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import Policy
-from lift_ros.positioning.plants import PLANTS, PlantKind
+from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
 from lift_ros.positioning.problem import Problem
 
+OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never from a parameter file
 SUFFIXES = (".yaml", ".yml")
 
 TOP_KEYS = {
@@ -33,7 +36,7 @@ COLLECTION_KEYS = {
     "p": Key(float, 0.6, low=0, high=1),
     "augmentation_budget": Key(int, 20, low=0),
     "train_after": Key(int, 50, low=1),
-    "augmentation": Key(str, "learned"),
+    "augmentation": Key(str, LEARNED, choices=AUGMENTATION_NAMES),
     "augmentation_arguments": Key(dict, {}),
 }
 TRAINING_KEYS = {
@@ -121,7 +124,9 @@ class Scenario:
         return self.make_policy(self.logging_policy.name, self.logging_policy.arguments)
 
     def make_policy(self, name: str, arguments: Mapping[str, Any] | None = None) -> Policy:
-        """Return any policy by name, or from "module:Name", for this plant."""
+        """Return any policy by name, or from "module:Name", for this plant; "optimal" is the yardstick."""
+        if name == OPTIMAL:
+            return self._make_optimal()
         completed = complete_arguments(name, arguments or {}, self.plant)
         return load_policy(name, completed, self.observation_size, self.action_size)
 
@@ -131,6 +136,11 @@ class Scenario:
         data["plant"] = {"kind": self.plant.kind, **self.plant.parameters}
         del data["name"]
         return data
+
+    def _make_optimal(self) -> Policy:
+        if self.plant.kind != "positioning":
+            raise UserError(f"policy {OPTIMAL!r} needs a plant of kind 'positioning', not {self.plant.kind!r}")
+        return OptimalPolicy(make_dynamics(self.plant.parameters))
 
     @property
     def _kind(self) -> PlantKind:
@@ -151,12 +161,16 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
     policy = check_mapping(top["logging_policy"], POLICY_KEYS, f"{source}: logging_policy")
     arguments = complete_arguments(policy["name"], policy["arguments"], plant)
     policy["arguments"] = check_policy(policy["name"], arguments, f"{source}: logging_policy")
+    collection = check_mapping(top["collection"], COLLECTION_KEYS, f"{source}: collection")
+    collection["augmentation_arguments"] = check_augmentation(
+        collection["augmentation"], collection["augmentation_arguments"], f"{source}: collection.augmentation_arguments"
+    )
     scenario = Scenario(
         name=name,
         description=top["description"],
         plant=plant,
         logging_policy=PolicySettings(**policy),
-        collection=CollectionSettings(**check_mapping(top["collection"], COLLECTION_KEYS, f"{source}: collection")),
+        collection=CollectionSettings(**collection),
         training=TrainingSettings(**check_mapping(top["training"], TRAINING_KEYS, f"{source}: training")),
     )
     step = scenario.logging_policy.arguments.get("step")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from lift_ros.errors import UserError
+from lift_ros.policies.ball import shorten
 from lift_ros.policies.displacement import DisplacementReader
+from lift_ros.seeds import generator
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -97,3 +99,74 @@ class CoordinateWalk:
     def _enter_axis(self) -> None:
         self._gap = math.inf
         self._direction = 0.0
+
+
+def coordinate_walk(
+    observation: FloatArray,
+    dim: int,
+    step: float = DEFAULT_STEP,
+    goal: Sequence[float] | None = None,
+    floor: float = STEP_FLOOR,
+) -> Generator[FloatArray, FloatArray, None]:
+    """Walk like `CoordinateWalk`, written as scripted routines are: its state is where in the nested loops it stands."""
+    _check_step(step, floor)
+    reader = DisplacementReader(dim, goal)
+    while True:
+        observation = yield from _approach(observation, reader, step, floor)
+
+
+def _approach(
+    observation: FloatArray, reader: DisplacementReader, length: float, floor: float
+) -> Generator[FloatArray, FloatArray, FloatArray]:
+    """Walk until the plant's next goal begins, and return the observation that says so."""
+    goal_number, displacement = reader.read(observation)
+    skipped = 0
+    while True:
+        for axis in range(reader.dim):
+            stands_still = length == floor and skipped > reader.dim
+            gap, direction = math.inf, -1.0 if displacement[axis] > 0 else 1.0
+            skipped += 1
+            while stands_still or length / 2 < abs(displacement[axis]) < gap:
+                stands_still, skipped, gap = False, 1, abs(float(displacement[axis]))
+                action = np.zeros(reader.dim)
+                action[axis] = direction * length
+                observation = yield action
+                number, displacement = reader.read(observation)
+                if number != goal_number:
+                    return observation
+        length = max(length / 2, floor)
+
+
+class NoisyCoordinateWalk:
+    """The coordinate walk with Gaussian noise on each action, `noise` times as wide as the step is long."""
+
+    def __init__(
+        self,
+        dim: int,
+        action_radius: float,
+        step: float = DEFAULT_STEP,
+        noise: float = 1.0,
+        goal: Sequence[float] | None = None,
+        floor: float = STEP_FLOOR,
+    ) -> None:
+        if not 0 <= noise < math.inf:
+            raise UserError(f"noise must be a finite number >= 0, not {noise!r}")
+        self._walk = CoordinateWalk(dim, step, goal, floor)
+        self._radius, self._noise = float(action_radius), float(noise)
+        self._rng: np.random.Generator | None = None
+
+    def begin_episode(self, seed: int) -> None:
+        """Seed the noise of one episode."""
+        self._rng = generator(seed, "noisy_coordinate_walk")
+
+    def reset(self) -> None:
+        """Begin the walk anew; the noise goes on."""
+        self._walk.reset()
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Return the next step of the walk with noise, shortened onto the ball."""
+        if self._rng is None:
+            raise UserError("the noisy walk needs a seed: call begin_episode(seed) before the first step")
+        action = self._walk.act(observation)
+        spread = self._noise * self._walk.step_size
+        return shorten(action + self._rng.normal(0.0, spread, action.size), self._radius)

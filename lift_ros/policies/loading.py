@@ -7,20 +7,33 @@ from typing import Any
 
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
-from lift_ros.policies.coordinate_walk import DEFAULT_STEP, STEP_FLOOR, CoordinateWalk
+from lift_ros.policies.coordinate_walk import (
+    DEFAULT_STEP,
+    STEP_FLOOR,
+    CoordinateWalk,
+    NoisyCoordinateWalk,
+    coordinate_walk,
+)
+from lift_ros.policies.direct import DirectPolicy
 from lift_ros.policies.protocol import Policy
+from lift_ros.policies.routines import GeneratorPolicy, load_routine
 
-_WALK_ARGUMENTS = {
-    "step": Key(float, DEFAULT_STEP, above=0),
-    "floor": Key(float, STEP_FLOOR, above=0),
-    "goal": Key(list, None, optional=True),
+_GOAL = {"goal": Key(list, None, optional=True)}
+_RADIUS = {"action_radius": Key(float, above=0)}
+_WALK = {"step": Key(float, DEFAULT_STEP, above=0), "floor": Key(float, STEP_FLOOR, above=0), **_GOAL}
+
+
+def _make_generator_walk(dim: int, **arguments: Any) -> Policy:
+    return GeneratorPolicy(coordinate_walk, {"dim": dim, **arguments}, "coordinate_walk_generator")
+
+
+_POLICIES: dict[str, tuple[Callable[..., Policy], dict[str, Key]]] = {
+    "coordinate_walk": (CoordinateWalk, _WALK),
+    "coordinate_walk_generator": (_make_generator_walk, _WALK),
+    "noisy_coordinate_walk": (NoisyCoordinateWalk, {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0)}),
+    "direct": (DirectPolicy, {**_RADIUS, **_GOAL}),
 }
-POLICY_ARGUMENTS: dict[str, dict[str, Key]] = {
-    "coordinate_walk": _WALK_ARGUMENTS,
-}
-_POLICIES: dict[str, Callable[..., Policy]] = {
-    "coordinate_walk": CoordinateWalk,
-}
+POLICY_ARGUMENTS = {name: keys for name, (_, keys) in _POLICIES.items()}
 
 
 def is_routine(spec: str) -> bool:
@@ -29,18 +42,25 @@ def is_routine(spec: str) -> bool:
 
 
 def check_policy(spec: str, arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the arguments of a policy with defaults filled in; a user's routine takes any."""
+    """Return the arguments of a policy with defaults filled in; a user's routine takes what it takes."""
     if is_routine(spec):
         return dict(arguments)
-    if spec not in POLICY_ARGUMENTS:
+    if spec not in _POLICIES:
         raise UserError(
-            f"{where}: unknown policy {spec!r}; {nearest(spec, POLICY_ARGUMENTS)}; "
+            f"{where}: unknown policy {spec!r}; {nearest(spec, _POLICIES)}; "
             f'a routine of your own is written as "my_package.my_module:MyRoutine"'
         )
-    return check_mapping(dict(arguments), POLICY_ARGUMENTS[spec], f"{where}: arguments")
+    return check_mapping(dict(arguments), POLICY_ARGUMENTS[spec], f"{where}.arguments")
 
 
 def load_policy(spec: str, arguments: Mapping[str, Any], observation_size: int, action_size: int) -> Policy:
     """Return the policy that `spec` names, for a plant with these sizes."""
     checked = check_policy(spec, arguments, f"policy {spec}")
-    return _POLICIES[spec](action_size, **checked)
+    if is_routine(spec):
+        return load_routine(spec, checked, action_size)
+    if observation_size % action_size:
+        raise UserError(
+            f"policy {spec} reads displacements of {action_size} entries from an observation, "
+            f"but it has {observation_size}: write a routine of your own for this plant"
+        )
+    return _POLICIES[spec][0](action_size, **checked)

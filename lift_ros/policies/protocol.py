@@ -1,11 +1,14 @@
-"""The one interface of whoever proposes actions."""
+"""The one interface of whoever proposes actions, and what some of them offer besides."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from lift_ros.positioning.problem import Observed
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,8 +32,37 @@ class SeededPolicy(Policy, Protocol):
         """Seed this policy's own random stream for one episode."""
 
 
+@runtime_checkable
+class InformedPolicy(Policy, Protocol):
+    """A policy with full information, as yardstick; only a simulator can tell it the context."""
+
+    def set_context(self, observed: Observed) -> None:
+        """Learn goal and context of the episode that begins with `observed`."""
+
+
+@runtime_checkable
+class Augmentation(Policy, Protocol):
+    """Changes what the logging policy proposes. `act` answers where that proposal is not at hand."""
+
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Return the action to take instead of the logging policy's."""
+
+
 def begin_episode(policy: Policy, seed: int) -> None:
     """Seed and reset `policy` for a new episode, whether or not it has randomness."""
     if isinstance(policy, SeededPolicy):
         policy.begin_episode(seed)
     policy.reset()
+
+
+def inform(policy: Policy, observed: Observed) -> None:
+    """Tell goal and context to a policy with full information; all others are left ignorant."""
+    if isinstance(policy, InformedPolicy):
+        policy.set_context(observed)
+
+
+def propose(augmentor: Policy, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+    """Ask an augmentor, which may build upon the logging policy's proposal for the same observation."""
+    if isinstance(augmentor, Augmentation):
+        return augmentor.augment(observation, logging_action)
+    return augmentor.act(observation)

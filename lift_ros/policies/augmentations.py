@@ -1,0 +1,217 @@
+"""Augmentations of a logging policy: the baselines that LIFT is compared with, by name.
+
+All of them are `SeededPolicy` and `Augmentation`. Whoever has the logging policy's proposal for the same observation
+at hand calls `augment(observation, logging_action)`, or `protocol.propose`, which also serves learned policies. In a
+graph of nodes the proposal is not at hand: `act(observation)` then asks a logging policy of the augmentation's own,
+which gives the same proposal as long as it is asked at every step and reset at every hand-off, as an arbiter does.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.configuration import Key, check_mapping, nearest
+from lift_ros.errors import UserError
+from lift_ros.policies.ball import shorten, uniform_in_ball
+from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.seeds import generator
+
+if TYPE_CHECKING:
+    from lift_ros.scenario import Scenario
+
+FloatArray = npt.NDArray[np.float64]
+
+LEARNED = "learned"
+
+
+class RandomAugmentation(ABC):
+    """What all random augmentations share: their own random stream, and a logging policy for `act`."""
+
+    def __init__(self, logging_policy: Policy, action_size: int, action_radius: float) -> None:
+        self._logging_policy = logging_policy
+        self._action_size, self._radius = action_size, float(action_radius)
+        self._stream: np.random.Generator | None = None
+
+    def begin_episode(self, seed: int) -> None:
+        """Seed the randomness of one episode."""
+        self._stream = generator(seed, "augmentation")
+        begin_episode(self._logging_policy, seed)
+
+    def reset(self) -> None:
+        """Reset the logging policy of its own; the randomness goes on."""
+        self._logging_policy.reset()
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Augment what the logging policy of its own proposes."""
+        return self.augment(observation, self._logging_policy.act(observation))
+
+    @abstractmethod
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Return the action to take instead of the logging policy's."""
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        if self._stream is None:
+            raise UserError("an augmentation needs a seed: call begin_episode(seed) before the first step")
+        return self._stream
+
+
+class GaussianNoise(RandomAugmentation):
+    """π_β(o) + ε with normal ε."""
+
+    def __init__(
+        self, logging_policy: Policy, action_size: int, action_radius: float, sigma: float | None = None
+    ) -> None:
+        super().__init__(logging_policy, action_size, action_radius)
+        self._sigma = action_radius / 3 if sigma is None else sigma
+
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Add noise to the logging policy's action."""
+        return shorten(logging_action + self._rng.normal(0.0, self._sigma, logging_action.size), self._radius)
+
+
+class RandomScaling(RandomAugmentation):
+    """π_β(o)·ε with ε = 2·exp(η) and normal η."""
+
+    def __init__(self, logging_policy: Policy, action_size: int, action_radius: float, sigma: float = 0.5) -> None:
+        super().__init__(logging_policy, action_size, action_radius)
+        self._sigma = sigma
+
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Scale the logging policy's action."""
+        return shorten(logging_action * (2.0 * math.exp(self._rng.normal(0.0, self._sigma))), self._radius)
+
+
+class UniformActions(RandomAugmentation):
+    """Actions drawn uniformly from the ball, whatever is observed."""
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Draw an action."""
+        return np.asarray(uniform_in_ball(self._rng, 1, self._action_size, self._radius)[0])
+
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Draw an action."""
+        return self.act(observation)
+
+
+class Trajectory(Protocol):
+    """What the uncertainty model reads of an episode."""
+
+    @property
+    def steps(self) -> list[Any]:
+        """Steps with `observation` and `action`."""
+
+
+class UncertaintyModel(RandomAugmentation):
+    """The exploration of iterative offline RL: of some candidates, take the action least like those seen here before.
+
+    E(o, a) is the density of the seen actions at an observation, as a kernel estimate: seen pairs count by how close
+    their observation is to o. The model is fitted to a fixed dataset, so episodes do not depend on each other.
+    """
+
+    def __init__(
+        self,
+        logging_policy: Policy,
+        action_size: int,
+        action_radius: float,
+        candidates: int = 32,
+        samples: int = 1000,
+        fit_seed: int = 0,
+    ) -> None:
+        super().__init__(logging_policy, action_size, action_radius)
+        self._candidates, self._samples, self._fit_seed = candidates, samples, fit_seed
+        self._observations = self._actions = np.empty((0, 0))
+        self._observation_width = self._action_width = np.empty(0)
+
+    def fit(self, observations: FloatArray, actions: FloatArray) -> None:
+        """Keep up to `samples` of the seen pairs, one per row, and choose the widths of the kernels."""
+        if len(observations) != len(actions) or not len(actions):
+            raise UserError(
+                f"the uncertainty model needs as many actions as observations, at least 1: "
+                f"got {len(actions)} and {len(observations)}"
+            )
+        rng = generator(self._fit_seed, "uncertainty_model")
+        chosen = rng.permutation(len(actions))[: self._samples]
+        self._observations = np.array(observations, dtype=np.float64)[chosen]
+        self._actions = np.array(actions, dtype=np.float64)[chosen]
+        self._observation_width = _kernel_width(self._observations)
+        self._action_width = _kernel_width(self._actions)
+
+    def fit_episodes(self, episodes: Iterable[Trajectory]) -> None:
+        """Fit to all steps of recorded episodes."""
+        steps = [step for episode in episodes for step in episode.steps]
+        if not steps:
+            raise UserError("the uncertainty model needs episodes with at least 1 step")
+        self.fit(np.array([step.observation for step in steps]), np.array([step.action for step in steps]))
+
+    def log_density(self, observation: FloatArray, actions: FloatArray) -> FloatArray:
+        """Return log E(o, a) for each row of `actions`, up to a constant that depends on the widths alone."""
+        if not len(self._actions):
+            raise UserError("the uncertainty model has seen no data: call fit_episodes(episodes) first")
+        here = -0.5 * np.sum(((self._observations - observation) / self._observation_width) ** 2, axis=1)
+        offsets = (self._actions[None, :, :] - actions[:, None, :]) / self._action_width
+        return np.asarray(_log_sum(here - 0.5 * np.sum(offsets**2, axis=2)) - _log_sum(here[None, :]))
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Draw candidates and take the least probable."""
+        actions = uniform_in_ball(self._rng, self._candidates, self._action_size, self._radius)
+        return np.asarray(actions[int(np.argmin(self.log_density(observation, actions)))])
+
+    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+        """Draw candidates and take the least probable."""
+        return self.act(observation)
+
+
+def _kernel_width(values: FloatArray) -> FloatArray:
+    """Return a width per column by Scott's rule; a column without spread gets a small one."""
+    count, size = values.shape
+    spread = np.std(values, axis=0)
+    return np.maximum(spread, 1e-3) * float(count) ** (-1.0 / (size + 4))
+
+
+def _log_sum(logarithms: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum over each row of numbers given by their logarithms."""
+    highest = np.max(logarithms, axis=1, keepdims=True)
+    return np.asarray(highest[:, 0] + np.log(np.sum(np.exp(logarithms - highest), axis=1)))
+
+
+_AUGMENTATIONS: dict[str, tuple[Callable[..., RandomAugmentation], dict[str, Key]]] = {
+    "gaussian_noise": (GaussianNoise, {"sigma": Key(float, None, low=0, optional=True)}),
+    "random_scaling": (RandomScaling, {"sigma": Key(float, 0.5, low=0)}),
+    "uniform": (UniformActions, {}),
+    "uncertainty": (
+        UncertaintyModel,
+        {"candidates": Key(int, 32, low=1), "samples": Key(int, 1000, low=1), "fit_seed": Key(int, 0, low=0)},
+    ),
+}
+AUGMENTATION_NAMES = (LEARNED, *_AUGMENTATIONS)
+
+
+def check_augmentation(name: str, arguments: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the arguments of a named augmentation with defaults filled in."""
+    if name not in AUGMENTATION_NAMES:
+        raise UserError(f"{where}: unknown augmentation {name!r}; {nearest(name, AUGMENTATION_NAMES)}")
+    keys = {} if name == LEARNED else _AUGMENTATIONS[name][1]
+    return check_mapping(arguments, keys, where)
+
+
+def make_augmentation(name: str, scenario: Scenario, policy: Policy | None = None, **arguments: Any) -> Policy:
+    """Return the augmentation of this name for the scenario's plant; "learned" is the `policy` that is given.
+
+    Arguments that are not given are the scenario's, if it names the same augmentation, or defaults.
+    """
+    if name == scenario.collection.augmentation:
+        arguments = {**scenario.collection.augmentation_arguments, **arguments}
+    checked = check_augmentation(name, arguments, f"augmentation {name}")
+    if (policy is None) == (name == LEARNED):
+        raise UserError(f'augmentation {name!r}: give policy=… with "{LEARNED}", and only there')
+    if policy is not None:
+        return policy
+    build = _AUGMENTATIONS[name][0]
+    return build(scenario.make_logging_policy(), scenario.action_size, scenario.action_radius, **checked)

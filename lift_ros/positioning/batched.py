@@ -1,0 +1,119 @@
+"""Thousands of contexts at once, with the same bits as one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.errors import UserError
+from lift_ros.positioning.distortions import Columns, norm
+from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class BatchedStep(NamedTuple):
+    """What one step of all contexts gave; one row each."""
+
+    observations: FloatArray
+    rewards: FloatArray
+    terminated: BoolArray
+
+
+class BatchedPositioning:
+    """The batched twin of `SimulatedPositioning`. A context that has reached its goal stays there.
+
+    Inside, coordinates are rows and contexts columns, so that each operation runs over contiguous memory; the arrays
+    that go in and out have one row per context.
+    """
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self.dynamics = dynamics
+        self._coefficients: Columns = ()
+        self._position = self._goal = np.empty((dynamics.dim, 0))
+        self._distance = np.empty(0)
+        self._reached = np.empty(0, dtype=np.bool_)
+        self._steps = np.empty(0, dtype=np.int64)
+        self._any_reached = False
+        self._goal_is_origin = False
+
+    @property
+    def positions(self) -> FloatArray:
+        """Position s of each context."""
+        return self._position.T.copy()
+
+    @property
+    def goals(self) -> FloatArray:
+        """Goal s_W of each context."""
+        return self._goal.T.copy()
+
+    @property
+    def distances(self) -> FloatArray:
+        """Distance to the goal of each context."""
+        return self._distance.copy()
+
+    @property
+    def reached(self) -> BoolArray:
+        """Which contexts have reached their goal."""
+        return self._reached.copy()
+
+    @property
+    def steps(self) -> IntArray:
+        """Number of steps each context has made; it stops counting at the goal."""
+        return self._steps.copy()
+
+    def reset(self, seeds: Sequence[int]) -> FloatArray:
+        """Begin one episode per seed and return the observations."""
+        if not len(seeds):
+            raise UserError("a batch needs at least 1 seed")
+        starts = [self.dynamics.start(seed) for seed in seeds]
+        self._position = np.ascontiguousarray(np.array([start.position for start in starts]).T)
+        self._goal = np.ascontiguousarray(np.array([start.goal for start in starts]).T)
+        self._goal_is_origin = not self._goal.any()
+        self._coefficients = self.dynamics.distortion.coefficients(np.array([start.context for start in starts]))
+        self._steps = np.zeros(len(starts), dtype=np.int64)
+        self._distance = norm(list(self._position - self._goal))
+        self._reached = np.zeros(len(starts), dtype=np.bool_)
+        self._any_reached = False
+        return self._observations()
+
+    def step(self, actions: npt.ArrayLike) -> BatchedStep:
+        """Move every context that has not reached its goal by its row of `actions`."""
+        action = np.ascontiguousarray(np.asarray(actions, dtype=np.float64).T)
+        if action.shape != self._position.shape:
+            raise UserError(f"actions must have shape {self._position.shape[::-1]}, not {action.shape[::-1]}")
+        action = self._shortened(action)
+        if self._any_reached:
+            action = action * ~self._reached
+            self._steps += ~self._reached
+        else:
+            self._steps += 1
+        moved = self.dynamics.distortion.move(self._position, action, self._coefficients)
+        self._position = np.empty_like(action)
+        for row, column in zip(self._position, moved, strict=True):
+            np.minimum(np.maximum(column, LOW, out=column), HIGH, out=row)
+        self._distance = norm(self._position if self._goal_is_origin else self._position - self._goal)
+        self._reached = self._distance <= self.dynamics.threshold
+        self._any_reached = bool(self._reached.any())
+        return BatchedStep(self._observations(), -self._distance, self._reached)
+
+    def _shortened(self, action: FloatArray) -> FloatArray:
+        length = norm(action)
+        longest = float(length.max())
+        if longest <= self.dynamics.action_radius:
+            return action
+        if not np.isfinite(longest):
+            raise UserError("all actions must be finite")
+        too_long = length > self.dynamics.action_radius
+        factor = np.divide(self.dynamics.action_radius, length, out=np.ones_like(length), where=too_long)
+        return np.asarray(action * factor)
+
+    def _observations(self) -> FloatArray:
+        if self.dynamics.observation == "position":
+            return self._position.T
+        return (self._position - self._goal).T

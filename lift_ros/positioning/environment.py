@@ -1,0 +1,85 @@
+"""The positioning problem as a gymnasium environment, registered as `lift/Positioning-v0`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.errors import UserError
+from lift_ros.positioning.distortions import Distortion, make_distortion
+from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, ObservationKind, Start
+from lift_ros.positioning.simulated import Moved, Mover
+
+FloatArray = npt.NDArray[np.float64]
+Info = dict[str, Any]
+
+_SEED_LIMIT = 2**63
+
+
+class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
+    """Move from a random position to s_W within a threshold, under a distortion that is fixed per episode.
+
+    The action space is the box around the ball of radius λ; a longer action is shortened onto the ball. `info` carries
+    position, goal s_W, context W and distance.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(
+        self,
+        distortion: str | Distortion = "blend",
+        dim: int = 2,
+        sigma: float | None = None,
+        action_radius: float = 0.3,
+        threshold: float = 0.02,
+        step_limit: int = 1000,
+        observation: ObservationKind = "position",
+        goal: tuple[float, ...] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise UserError(f"lift/Positioning-v0 has no images: leave out render_mode={render_mode!r}")
+        if isinstance(distortion, str):
+            distortion = make_distortion(distortion, dim, sigma=sigma)
+        self.dynamics = Dynamics(distortion, action_radius, threshold, step_limit, observation, goal)
+        self.render_mode = None
+        size = self.dynamics.dim
+        reach = (LOW, HIGH) if observation == "position" else (LOW - HIGH, HIGH - LOW)
+        self.observation_space = gymnasium.spaces.Box(*reach, (size,), np.float64)
+        self.action_space = gymnasium.spaces.Box(-action_radius, action_radius, (size,), np.float64)
+        self._mover = Mover(self.dynamics)
+        self._is_position = observation == "position"
+        self._start: Start | None = None
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, Info]:
+        """Begin the episode of this seed, or the next one of the environment's own stream."""
+        super().reset(seed=seed)
+        episode = int(self.np_random.integers(_SEED_LIMIT)) if seed is None else seed
+        self._start, moved = self._mover.reset(episode)
+        self._steps = 0
+        return self._observation(moved), self._info(moved, self._start)
+
+    def step(self, action: FloatArray) -> tuple[FloatArray, float, bool, bool, Info]:
+        """Apply one action."""
+        if self._start is None:
+            raise UserError("reset() the environment before its first step")
+        moved = self._mover.step(action)
+        self._steps += 1
+        terminated = moved.distance <= self.dynamics.threshold
+        truncated = not terminated and self._steps >= self.dynamics.step_limit
+        return self._observation(moved), -moved.distance, terminated, truncated, self._info(moved, self._start)
+
+    def _observation(self, moved: Moved) -> FloatArray:
+        return moved.position.copy() if self._is_position else moved.displacement
+
+    def _info(self, moved: Moved, start: Start) -> Info:
+        return {
+            "position": moved.position,
+            "goal": start.goal,
+            "context": start.context,
+            "distance": moved.distance,
+        }
