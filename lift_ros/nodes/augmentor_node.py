@@ -1,0 +1,85 @@
+"""Executable `augmentor`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import lift_ros.msg as msg
+from lift_ros.collection.proposals import RELATIVE_TOLERANCE
+from lift_ros.collection.records import Source
+from lift_ros.errors import UserError
+from lift_ros.nodes import convert, qos
+from lift_ros.nodes.base import run
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.notices import Model
+from lift_ros.nodes.policy import PolicyNode
+from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.scenario import Scenario
+
+
+def load_checked_model(path: str | Path, scenario: Scenario, sha256: str = "") -> LearnedPolicy:
+    """Return the policy of a model file that is whole, is the announced one, and fits the scenario's plant."""
+    policy = load_model(path)
+    if sha256 and policy.hash != sha256:
+        raise UserError(f"{path} has the hash {policy.hash[:12]}…, announced was {sha256[:12]}…; it was changed since")
+    sizes = (policy.observation_size, policy.action_size)
+    wanted = (scenario.observation_size, scenario.action_size)
+    if sizes != wanted:
+        raise UserError(
+            f"{path} maps observations of size {sizes[0]} to actions of size {sizes[1]}; "
+            f"scenario {scenario.name} needs {wanted[0]} and {wanted[1]}"
+        )
+    if policy.action_radius > scenario.action_radius * (1 + RELATIVE_TOLERANCE):
+        raise UserError(
+            f"{path} makes steps up to {policy.action_radius:g}; scenario {scenario.name} allows "
+            f"{scenario.action_radius:g}; train it for this plant"
+        )
+    return policy
+
+
+class Augmentor(PolicyNode):
+    """The learned policy that may act instead of the routine."""
+
+    executable = "augmentor"
+    summary = "answers queries with the latest valid model, or without a proposal while there is none"
+    source = Source.AUGMENTOR
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.set_status(Status.NO_MODEL)
+        policy = self.make_policy()
+        if policy is not None:
+            self.serve(policy)
+        elif self.value("model"):
+            self._swap(load_checked_model(self.value("model"), self.scenario))
+        self.connect()
+        if policy is None:
+            self.listen(msg.Model, qos.MODEL, convert.model_from_message, self._on_model, qos.LATCHED)
+
+    def _on_model(self, model: Model) -> None:
+        """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""
+        try:
+            policy = load_checked_model(model.path, self.scenario, model.sha256)
+        except UserError as error:
+            self.diagnostics.count("models refused")
+            self.get_logger().error(f"refused a model, the one before keeps serving: {error}")
+            self.set_status(Status.BAD_MODEL, str(error))
+            return
+        self._swap(policy)
+
+    def _swap(self, policy: LearnedPolicy) -> None:
+        self.diagnostics.count("models")
+        self.diagnostics.facts["model"] = policy.hash
+        self.get_logger().info(f"serves model {policy.hash[:12]} ({policy.algorithm})")
+        self.serve(policy)
+
+
+def main() -> int:
+    """Run the node."""
+    return run(Augmentor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

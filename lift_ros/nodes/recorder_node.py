@@ -1,0 +1,218 @@
+"""Executable `recorder`."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from visualization_msgs.msg import MarkerArray
+
+import lift_ros.msg as msg
+from lift_ros.bags.writer import RunWriter
+from lift_ros.collection.exchange import Receipt
+from lift_ros.collection.records import Episode, Step, same
+from lift_ros.errors import UserError
+from lift_ros.nodes import convert, qos
+from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.markers import trajectory_markers
+from lift_ros.nodes.notices import Failed, Ready
+
+READY_SECONDS = 1.0
+RETRY_SECONDS = 5.0
+# After the last record so long nothing may come before a recorder that is to end believes that nothing will.
+QUIET_SECONDS = 0.25
+
+
+class Recorder(LiftNode):
+    """Writes steps and episodes into a run and confirms each; what it has it confirms again without writing twice."""
+
+    executable = "recorder"
+    summary = (
+        "records steps and episodes into a run (a rosbag2 folder) and confirms each, so that none is made unrecorded"
+    )
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if not self.value("run"):
+            raise UserError("parameter run is empty; give the folder in which the run is to be recorded")
+        self._path = Path(self.value("run"))
+        self._facts = self.json_value("facts")
+        self._token = ""  # tells one start of recording from the next
+        self._steps: list[Step] = []  # of the episode under way
+        self._ended: Episode | None = None  # the last one that was finished
+        self._heard_at = time.monotonic()
+        self._receipts = self.create_publisher(msg.Receipt, qos.RECEIPT, qos.LOOP)
+        self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
+        self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
+        self._writer: RunWriter | None = None
+        self._open(uuid.uuid4().hex)
+        self.listen(msg.Step, qos.STEP, convert.step_from_message, self._on_step)
+        self.listen(msg.Episode, qos.EPISODE, self._convert_episode, self._on_episode)
+        self.every(READY_SECONDS, self._announce)
+        self.every(RETRY_SECONDS, self._retry)
+        self.every(self.value("markers_period"), self._draw)
+
+    # --- the run ---------------------------------------------------------------------------------------------------
+
+    def _open(self, token: str) -> None:
+        self._writer = RunWriter(self._path, self._facts, self.value("episodes_per_file"))
+        self._steps = []
+        self._ended = None
+        self._token = token
+        self.get_logger().info(f"records into {self._path} from episode {self._writer.next_episode} on")
+        self.set_status(Status.RECORDING)
+        self._announce()
+
+    def _announce(self) -> None:
+        """Say which number is free next: not that of an episode under way, so that a new arbiter leaves it alone."""
+        if self._writer is None:
+            return
+        free = self._writer.next_episode + bool(self._steps)
+        message = convert.receipt_to_message(Ready(free), time.time_ns())
+        message.header.frame_id = self._token
+        self._ready.publish(message)
+
+    def _retry(self) -> None:
+        if self._writer is not None:
+            return
+        try:
+            self._open(uuid.uuid4().hex)
+        except UserError as error:
+            self.warn_sometimes("retry", str(error))
+
+    def _fail(self, error: UserError) -> None:
+        self.get_logger().error(str(error))
+        self.set_status(Status.RECORDING_FAILED, str(error))
+        self._close_writer()
+        self._receipts.publish(convert.receipt_to_message(Failed(str(error)), time.time_ns()))
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        try:
+            writer.close()
+        except UserError as error:
+            self.get_logger().error(str(error))
+
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def _on_step(self, step: Step) -> None:
+        received_ns = time.monotonic_ns()
+        self._heard_at = time.monotonic()
+        if step.index == 0:
+            self._make_room(step.episode)
+        if self._writer is None:
+            self.drop("step while recording has failed")
+        elif step.episode != self._writer.next_episode or step.index > len(self._steps):
+            self.drop(
+                "step out of order",
+                f"episode {step.episode}, step {step.index}; "
+                f"expected episode {self._writer.next_episode}, step {len(self._steps)}",
+            )
+        elif step.index < len(self._steps):
+            self._repeat_step(step)
+        else:
+            self._write(self._writer, step, received_ns)
+
+    def _write(self, writer: RunWriter, step: Step, received_ns: int) -> None:
+        try:
+            writer.write_step(step)
+        except UserError as error:
+            self._fail(error)
+            return
+        self._steps.append(step)
+        self._confirm(Receipt(step.episode, step.index))
+        self.diagnostics.count("steps")
+        self.diagnostics.latency("write", time.monotonic_ns() - received_ns)
+        if step.index == 0:
+            self._announce()
+
+    def _repeat_step(self, step: Step) -> None:
+        if same(step, self._steps[step.index]):
+            self.diagnostics.count("repeats")
+            self._confirm(Receipt(step.episode, step.index))
+        else:
+            self.drop("step that differs from the recorded one", f"episode {step.episode}, step {step.index}")
+
+    def _make_room(self, episode: int) -> None:
+        """Keep an episode that its arbiter left behind as recovered when a new arbiter begins the next."""
+        if self._writer is None or not self._steps or episode != self._writer.next_episode + 1:
+            return
+        self.get_logger().warning(f"episode {self._writer.next_episode} was left without an end; kept as recovered")
+        self._close_writer()
+        try:
+            self._open(self._token)
+        except UserError as error:
+            self._fail(error)
+
+    def _convert_episode(self, message: Any) -> Episode:
+        if message.steps == 0:
+            self._make_room(message.episode)
+        if self._ended is not None and message.episode == self._ended.index:
+            return convert.episode_from_message(message, self._ended.steps)
+        return convert.episode_from_message(message, self._steps)
+
+    def _on_episode(self, episode: Episode) -> None:
+        received_ns = time.monotonic_ns()
+        self._heard_at = time.monotonic()
+        if self._writer is None:
+            self.drop("episode while recording has failed")
+        elif self._ended is not None and same(episode, self._ended):
+            self.diagnostics.count("repeats")
+            self._confirm(Receipt(episode.index, None))
+        elif episode.index != self._writer.next_episode:
+            self.drop("episode out of order", f"{episode.index}, expected {self._writer.next_episode}")
+        else:
+            self._finish_episode(self._writer, episode, received_ns)
+
+    def _finish_episode(self, writer: RunWriter, episode: Episode, received_ns: int) -> None:
+        try:
+            writer.finish_episode(episode)
+        except UserError as error:
+            self._fail(error)
+            return
+        self._ended, self._steps = episode, []
+        self._announce()
+        self._confirm(Receipt(episode.index, None))
+        self.diagnostics.count("episodes")
+        self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
+
+    def _confirm(self, receipt: Receipt) -> None:
+        self._receipts.publish(convert.receipt_to_message(receipt, time.time_ns()))
+
+    # --- for eyes --------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        if self._markers.get_subscription_count() == 0:
+            return
+        steps = self._steps or (self._ended.steps if self._ended is not None else [])
+        self._markers.publish(trajectory_markers(steps, "world", self.get_clock().now().to_msg()))
+
+    # --- end -------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Listen a little longer for what the arbiter still sends when both are ended together."""
+        self.set_status(Status.ENDING)
+        self._heard_at = time.monotonic()
+
+    def finished(self) -> bool:
+        """Whether nothing came for a while."""
+        return time.monotonic() - self._heard_at > QUIET_SECONDS
+
+    def close(self) -> None:
+        """Complete the run; an episode under way is kept as recovered."""
+        self._close_writer()
+
+
+def main() -> int:
+    """Run the node."""
+    return run(Recorder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
