@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from lift_ros.training.dense import Adam, DenseParameters, DensePass, ScalarAdam, block_rows
+from lift_ros.training.dense import Adam, DenseGradient, DenseParameters, DensePass, ScalarAdam, block_rows
 
 _LOG_STD_LIMITS = (-20.0, 2.0)
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -60,8 +60,7 @@ class Batch(NamedTuple):
 class Noise(NamedTuple):
     """All randomness of one update: standard normal but for `uniform`, which lies in [−1, 1]."""
 
-    current: torch.Tensor  # (batch, samples, action)
-    next: torch.Tensor  # (batch, samples, action)
+    both: torch.Tensor  # (2, batch, samples, action), for actions of the current and of the next observation
     uniform: torch.Tensor  # (batch, samples, action)
     actor: torch.Tensor  # (batch, action)
 
@@ -93,15 +92,16 @@ class _Critic:
         self.online = DenseParameters(sizes)
         self.target = DenseParameters(sizes)
         self.adam = Adam(self.online.values)
-        self.gradient = torch.zeros_like(self.online.values)
-        self._layers = self.online.views(self.gradient)
+        self.gradient = DenseGradient(self.online)
         self._settings = settings
         self._columns = slice(settings.observation_size, inputs)
         candidates = 3 * settings.action_samples
-        self._block = min(settings.batch_size, max(1, block_rows(max(settings.hidden)) // candidates))
+        most = max(1, block_rows(max(settings.hidden)) // candidates)
+        self._block = math.ceil(settings.batch_size / math.ceil(settings.batch_size / most))
         self._samples = DensePass(self.online, self._block * candidates)
         self._data = DensePass(self.online, settings.batch_size)
         self._targets = DensePass(self.target, settings.batch_size)
+        self._ones = torch.ones(settings.batch_size, 1)
 
     def target_values(self, inputs: torch.Tensor) -> torch.Tensor:
         return self._targets.forward(inputs)[:, 0]
@@ -111,30 +111,32 @@ class _Critic:
 
     def conservative(self, samples: torch.Tensor, log_probabilities: torch.Tensor) -> float:
         """Return the mean log-sum-exp over sampled actions and leave its gradient in `gradient`."""
-        self.gradient.zero_()
+        self.gradient.values.zero_()
         batch, candidates = log_probabilities.shape
-        total = 0.0
+        peaks = torch.empty(batch, 1)
         for start in range(0, batch, self._block):
-            inputs = samples[start : start + self._block].view(-1, samples.shape[2])
-            values = self._samples.forward(inputs).view(-1, candidates) - log_probabilities[start : start + self._block]
-            peak = torch.logsumexp(values, dim=1, keepdim=True)
-            total += float(peak.sum())
-            delta = values.sub_(peak).exp_().div_(batch)
-            self._samples.backward(inputs, delta.view(-1, 1), self._layers)
-        return total / batch
+            stop = min(start + self._block, batch)
+            inputs = samples[start:stop].view(-1, samples.shape[2])
+            values = self._samples.forward(inputs).view(-1, candidates) - log_probabilities[start:stop]
+            highest = values.amax(dim=1, keepdim=True)
+            delta = values.sub_(highest).exp_()
+            total = delta.sum(dim=1, keepdim=True)
+            torch.add(highest, total.log(), out=peaks[start:stop])
+            delta.div_(total.mul_(batch))
+            self._samples.backward(inputs, delta.view(-1, 1), self.gradient)
+        return float(peaks.mean())
 
     def descend(self, inputs: torch.Tensor, delta: torch.Tensor, scale: float, learning_rate: float) -> None:
         """Add the data rows' gradient to `scale` times the conservative one, step, and let the target follow."""
-        self.gradient.mul_(scale)
-        self._data.backward(inputs, delta[:, None], self._layers)
-        self.adam.step(self.gradient, learning_rate)
+        self.gradient.values.mul_(scale)
+        self._data.backward(inputs, delta[:, None], self.gradient)
+        self.adam.step(self.gradient.values, learning_rate)
         self.target.values.lerp_(self.online.values, self._settings.tau)
 
     def action_slopes(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the value of each row and its derivative by the action."""
         values = self._data.forward(inputs)[:, 0].clone()
-        ones = torch.ones(len(inputs), 1)
-        return values, self._data.input_gradient(len(inputs), ones, self._columns)
+        return values, self._data.input_gradient(len(inputs), self._ones, self._columns)
 
 
 class CQL:
@@ -147,10 +149,8 @@ class CQL:
         self.actor = DenseParameters((settings.observation_size, *settings.hidden, 2 * settings.action_size))
         self.actor.initialise(self.generator)
         self.actor_adam = Adam(self.actor.values)
-        self.actor_gradient = torch.zeros_like(self.actor.values)
-        self._actor_layers = self.actor.views(self.actor_gradient)
-        self._actor_pass = DensePass(self.actor, settings.batch_size)
-        self._actor_next_pass = DensePass(self.actor, settings.batch_size)
+        self.actor_gradient = DenseGradient(self.actor)
+        self._actor_pass = DensePass(self.actor, 2 * settings.batch_size)
         self.critics = [_Critic(settings) for _ in range(settings.critics)]
         for critic in self.critics:
             critic.online.initialise(self.generator)
@@ -162,11 +162,9 @@ class CQL:
         self._action_columns = slice(observation, observation + action)
         self._samples = torch.ones(batch, 3 * samples, observation + action + 1)
         self._log_probabilities = torch.full((batch, 3 * samples), -action * math.log(2.0))
-        self._observations = torch.ones(batch, observation + 1)
-        self._next_observations = torch.ones(batch, observation + 1)
-        self._data_inputs, self._next_inputs, self._actor_inputs = (
-            torch.ones(batch, observation + action + 1) for _ in range(3)
-        )
+        self._both_observations = torch.ones(2, batch, observation + 1)
+        self._inputs = torch.ones(3, batch, observation + action + 1)
+        self._data_inputs, self._actor_inputs, self._next_inputs = self._inputs.unbind()
         workers = min(threads, settings.critics) - 1
         self._pool = ThreadPoolExecutor(workers, "critic") if workers > 0 else None
 
@@ -179,12 +177,9 @@ class CQL:
         """Draw the randomness of one update."""
         settings = self.settings
         shape = (settings.batch_size, settings.action_samples, settings.action_size)
-        return Noise(
-            torch.randn(shape, generator=self.generator),
-            torch.randn(shape, generator=self.generator),
-            torch.rand(shape, generator=self.generator).mul_(2.0).sub_(1.0),
-            torch.randn(shape[0], shape[2], generator=self.generator),
-        )
+        both = torch.randn((2, *shape), generator=self.generator)
+        uniform = torch.rand(shape, generator=self.generator).mul_(2.0).sub_(1.0)
+        return Noise(both, uniform, torch.randn(shape[0], shape[2], generator=self.generator))
 
     @torch.no_grad()
     def update(self, batch: Batch, noise: Noise | None = None, rate_factor: float = 1.0) -> Losses:
@@ -192,8 +187,7 @@ class CQL:
         settings = self.settings
         noise = self.draw_noise() if noise is None else noise
         self._fill(batch)
-        _, current = self._together(lambda: self._propose_next(noise), lambda: self._propose(noise))
-        self._samples[:, 2 * settings.action_samples :, self._action_columns] = noise.uniform
+        current = self._propose(noise)
         actions, log_probability = _sample(current, noise.actor)
         self._actor_inputs[:, self._action_columns] = actions
 
@@ -230,30 +224,24 @@ class CQL:
 
     def _fill(self, batch: Batch) -> None:
         size = self.settings.observation_size
-        self._observations[:, :size] = batch.observations
-        self._next_observations[:, :size] = batch.next_observations
+        self._both_observations[0, :, :size] = batch.observations
+        self._both_observations[1, :, :size] = batch.next_observations
         self._samples[:, :, :size] = batch.observations[:, None]
-        self._data_inputs[:, :size] = batch.observations
-        self._actor_inputs[:, :size] = batch.observations
+        self._inputs[:2, :, :size] = batch.observations
         self._next_inputs[:, :size] = batch.next_observations
         self._data_inputs[:, self._action_columns] = batch.actions
 
     def _propose(self, noise: Noise) -> _Gaussian:
-        gaussian = _gaussian(self._actor_pass.forward(self._observations))
-        self._put_samples(gaussian, noise.current, 0)
-        return gaussian
-
-    def _propose_next(self, noise: Noise) -> None:
-        gaussian = _gaussian(self._actor_next_pass.forward(self._next_observations))
-        self._put_samples(gaussian, noise.next, self.settings.action_samples)
-        self._next_inputs[:, self._action_columns] = torch.tanh(gaussian.mean)
-
-    def _put_samples(self, gaussian: _Gaussian, noise: torch.Tensor, start: int) -> None:
-        stop = start + self.settings.action_samples
-        wide = _Gaussian(*(part[:, None] for part in gaussian))
-        actions, log_probability = _sample(wide, noise)
-        self._samples[:, start:stop, self._action_columns] = actions
-        self._log_probabilities[:, start:stop] = log_probability
+        """Put actions of actor and chance next to the observations, and return the actor's answer to the current ones."""
+        batch, samples = self.settings.batch_size, self.settings.action_samples
+        outputs = self._actor_pass.forward(self._both_observations.view(2 * batch, -1)).view(2, batch, -1)
+        gaussian = _gaussian(outputs)
+        actions, log_probability = _sample(_Gaussian(*(part[:, :, None] for part in gaussian)), noise.both)
+        self._samples[:, : 2 * samples, self._action_columns].view(batch, 2, samples, -1).copy_(actions.transpose(0, 1))
+        self._samples[:, 2 * samples :, self._action_columns] = noise.uniform
+        self._log_probabilities[:, : 2 * samples].view(batch, 2, samples).copy_(log_probability.transpose(0, 1))
+        torch.tanh(gaussian.mean[1], out=self._next_inputs[:, self._action_columns])
+        return _Gaussian(*(part[0] for part in gaussian))
 
     def _first_half(self, index: int) -> tuple[torch.Tensor, torch.Tensor, float]:
         critic = self.critics[index]
@@ -292,17 +280,11 @@ class CQL:
         slopes = torch.stack([slopes for _, slopes in critics])[lowest, torch.arange(batch)]
         by_raw = (2.0 * temperature * actions - slopes * (1.0 - actions * actions)) / batch
         by_log_std = (by_raw * gaussian.std * noise - temperature / batch) * gaussian.inside
-        self.actor_gradient.zero_()
-        self._actor_pass.backward(self._observations, torch.cat([by_raw, by_log_std], dim=1), self._actor_layers)
-        self.actor_adam.step(self.actor_gradient, rate_factor * self.settings.actor_learning_rate)
+        self.actor_gradient.values.zero_()
+        delta = torch.cat([by_raw, by_log_std], dim=1)
+        self._actor_pass.backward(self._both_observations[0], delta, self.actor_gradient)
+        self.actor_adam.step(self.actor_gradient.values, rate_factor * self.settings.actor_learning_rate)
         return float((temperature * log_probability - values).mean())
-
-    def _together(self, first: Callable[[], None], second: Callable[[], _Gaussian]) -> tuple[None, _Gaussian]:
-        if self._pool is None:
-            return first(), second()
-        pending = self._pool.submit(first)
-        result = second()
-        return pending.result(), result
 
     def _per_critic(self, job: Callable[[int], _T]) -> list[_T]:
         if self._pool is None:
@@ -312,7 +294,7 @@ class CQL:
 
 
 def _gaussian(outputs: torch.Tensor) -> _Gaussian:
-    mean, raw = outputs.chunk(2, dim=1)
+    mean, raw = outputs.chunk(2, dim=-1)
     low, high = _LOG_STD_LIMITS
     log_std = raw.clamp(low, high)
     return _Gaussian(mean, log_std, (raw >= low) & (raw <= high), log_std.exp())

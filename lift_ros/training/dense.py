@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
-# With the activations of one block inside a core's L2 cache, element-wise passes cost next to nothing.
-_BLOCK_BYTES = 2**19
+# With the activations of one block near a core's L2 cache, element-wise passes cost next to nothing.
+_BLOCK_BYTES = 2**20
 
 
 class DenseParameters:
@@ -36,6 +37,18 @@ class DenseParameters:
             layer.uniform_(-bound, bound, generator=generator)
 
 
+class _Views(NamedTuple):
+    """Views of one layer and its buffers for a number of rows; making them anew costs more than small products."""
+
+    weight: torch.Tensor  # without the bias
+    transposed: torch.Tensor
+    bias: torch.Tensor
+    before: torch.Tensor  # outputs of the layer before, after ReLU
+    before_transposed: torch.Tensor
+    delta: torch.Tensor  # derivative by `before`
+    outputs: torch.Tensor
+
+
 class DensePass:
     """Forward and backward through a network for up to `rows` rows, in buffers that are allocated once.
 
@@ -48,42 +61,74 @@ class DensePass:
         self._outputs = [torch.empty(rows, width) for width in widths]
         self._deltas = [torch.empty(rows, width) for width in widths[:-1]]
         self._ones = torch.ones(rows)
+        self._views: dict[int, list[_Views]] = {}
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the outputs for `inputs` (rows, size + 1); they stay valid until the next call."""
-        rows = inputs.shape[0]
-        hidden = torch.mm(inputs, self._layers[0], out=self._outputs[0][:rows])
-        for layer, buffer in zip(self._layers[1:], self._outputs[1:], strict=True):
-            hidden.relu_()
-            hidden = torch.addmm(layer[-1], hidden, layer[:-1], out=buffer[:rows])
-        return hidden
+        views = self._for_rows(inputs.shape[0])
+        torch.mm(inputs, self._layers[0], out=views[0].before)
+        for layer in views:
+            layer.before.relu_()
+            torch.addmm(layer.bias, layer.before, layer.weight, out=layer.outputs)
+        return views[-1].outputs
 
-    def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: list[torch.Tensor]) -> None:
+    def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: DenseGradient) -> None:
         """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`."""
         rows = inputs.shape[0]
         ones = self._ones[:rows]
-        for index in range(len(self._layers) - 1, 0, -1):
-            hidden = self._outputs[index - 1][:rows]
-            gradient[index][:-1].addmm_(hidden.t(), delta)
-            gradient[index][-1].addmv_(delta.t(), ones)
-            delta = self._through_relu(index, delta, hidden)
-        gradient[0].addmm_(inputs.t(), delta)
+        for layer, part in zip(reversed(self._for_rows(rows)), reversed(gradient.parts), strict=True):
+            part.weight.addmm_(layer.before_transposed, delta)
+            part.bias.addmv_(delta.t(), ones)
+            delta = _through_relu(layer, delta)
+        gradient.first.addmm_(inputs.t(), delta)
 
     def input_gradient(self, rows: int, delta: torch.Tensor, columns: slice) -> torch.Tensor:
         """Return the derivative by some columns of the inputs, given the one by the last outputs."""
-        for index in range(len(self._layers) - 1, 0, -1):
-            delta = self._through_relu(index, delta, self._outputs[index - 1][:rows])
+        for layer in reversed(self._for_rows(rows)):
+            delta = _through_relu(layer, delta)
         return delta @ self._layers[0][columns].t()
 
-    def _through_relu(self, index: int, delta: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        buffer = self._deltas[index - 1][: hidden.shape[0]]
-        weight = self._layers[index][:-1]
-        if weight.shape[1] == 1:
-            torch.mul(delta, weight.t(), out=buffer)
-        else:
-            torch.mm(delta, weight.t(), out=buffer)
-        torch.ops.aten.threshold_backward.grad_input(buffer, hidden, 0.0, grad_input=buffer)
-        return buffer
+    def _for_rows(self, rows: int) -> list[_Views]:
+        if rows not in self._views:
+            outputs = [buffer[:rows] for buffer in self._outputs]
+            self._views[rows] = [
+                _Views(
+                    weight=layer[:-1],
+                    transposed=layer[:-1].t(),
+                    bias=layer[-1],
+                    before=before,
+                    before_transposed=before.t(),
+                    delta=delta[:rows],
+                    outputs=after,
+                )
+                for layer, before, delta, after in zip(
+                    self._layers[1:], outputs, self._deltas, outputs[1:], strict=False
+                )
+            ]
+        return self._views[rows]
+
+
+def _through_relu(layer: _Views, delta: torch.Tensor) -> torch.Tensor:
+    if delta.shape[1] == 1:
+        torch.mul(delta, layer.transposed, out=layer.delta)
+    else:
+        torch.mm(delta, layer.transposed, out=layer.delta)
+    torch.ops.aten.threshold_backward.grad_input(layer.delta, layer.before, 0.0, grad_input=layer.delta)
+    return layer.delta
+
+
+class _Part(NamedTuple):
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+
+class DenseGradient:
+    """A gradient laid out like the parameters: one flat tensor and views of its layers."""
+
+    def __init__(self, parameters: DenseParameters) -> None:
+        self.values = torch.zeros_like(parameters.values)
+        self.first, *rest = parameters.views(self.values)
+        self.parts = [_Part(layer[:-1], layer[-1]) for layer in rest]
 
 
 class Adam:

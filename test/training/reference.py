@@ -104,7 +104,7 @@ def stock_noise(settings: CQLSettings, seed: int) -> Noise:
     flat = torch.zeros(shape[0] * shape[1], shape[2]).uniform_(-1.0, 1.0)
     actor = torch.normal(torch.zeros(shape[1:]), torch.ones(shape[1:]))
     torch.manual_seed(seed)
-    return Noise(current, following, flat.view(shape[1], shape[0], shape[2]), actor)
+    return Noise(torch.stack([current, following]), flat.view(shape[1], shape[0], shape[2]), actor)
 
 
 __all__ = ["DenseParameters", "copy_weights", "flatten", "random_batch", "stock_cql", "stock_noise", "to_stock"]
