@@ -12,11 +12,12 @@ HERE = Path(__file__).parent
 ROS_FOLDERS = (HERE / "nodes", HERE / "system")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    can_rerun = config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
         if any(folder in item.path.parents for folder in ROS_FOLDERS):
             item.add_marker(pytest.mark.ros)
-        if item.get_closest_marker("ros") is not None:
+        if can_rerun and item.get_closest_marker("ros") is not None:
             item.add_marker(pytest.mark.flaky(reruns=2))
 
 

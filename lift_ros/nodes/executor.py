@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 
 # EventsExecutor never calls back when it is spun without a time limit (rclpy 7.1.6 and 9.1.2).
 SPIN_SECONDS = 0.1
@@ -25,5 +26,6 @@ def make_executor(logger: Any) -> Executor:
 
 def spin(executor: Executor, should_stop: Callable[[], bool]) -> None:
     """Call back until `should_stop` says so, which is asked at least every tenth of a second, or ROS is shut down."""
-    while executor.context.ok() and not should_stop():
-        executor.spin_once(timeout_sec=SPIN_SECONDS)
+    with contextlib.suppress(ExternalShutdownException):
+        while executor.context.ok() and not should_stop():
+            executor.spin_once(timeout_sec=SPIN_SECONDS)
