@@ -165,8 +165,8 @@ def _image_fields(arguments: list[Any], stamp: tuple[int, int], image: npt.NDArr
         return b""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
         raise UserError(
-            f"an image is an array of {image.dtype} with shape {image.shape}; a step holds rgb8: uint8, (height, width, 3)."
-            " Convert it, or pass None for no image."
+            f"an image is an array of {image.dtype} with shape {image.shape}; a step holds rgb8, that is uint8 and "
+            "(height, width, 3). Convert it, or pass None for no image."
         )
     height, width, _ = image.shape
     arguments += (*stamp, 1, b"\0", height, width, 5, b"rgb8\0", 0, 3 * width, image.size)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lift_ros.bags import definitions
 from lift_ros.bags.cdr import decode_episode, decode_step
 from lift_ros.bags.faults import BagError, EpisodeError, Malformed
-from lift_ros.bags.scan import Announced, Channel, Message, walk, walk_journal
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Source, Step
+from lift_ros.bags.scan import Announced, Channel, Message, Tolerate, walk, walk_journal
+from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Step
 from lift_ros.seeds import episode_seed
 
 _STEP_PREFIX = 24  # encapsulation, stamp, empty frame, episode and step
@@ -26,6 +29,7 @@ class RawEpisode:
 
     steps: list[memoryview] = field(default_factory=list)
     end: memoryview | None = None
+    ends_twice: bool = False
 
 
 @dataclass
@@ -64,7 +68,7 @@ def check_schema(channel: Channel, bag: Path) -> None:
         return
     difference = channel.type_name
     if channel.type_name == type_name:
-        lines = set(sum(fields_of(channel.definition).values(), [])) ^ set(sum(known.values(), []))
+        lines = set(chain(*fields_of(channel.definition).values())) ^ set(chain(*known.values()))
         difference = f"{type_name} with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
     raise BagError(
         f"topic {channel.topic} is {difference} and not the {type_name} of this version",
@@ -73,7 +77,7 @@ def check_schema(channel: Channel, bag: Path) -> None:
     )
 
 
-def group(messages: Iterable[Message], bag: Path) -> dict[int, RawEpisode]:
+def group(messages: Iterable[Message], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
     """Sort a file's messages into episodes, in the order they were written."""
     episodes: dict[int, RawEpisode] = {}
     checked: set[int] = set()
@@ -84,103 +88,120 @@ def group(messages: Iterable[Message], bag: Path) -> dict[int, RawEpisode]:
         if id(channel) not in checked:
             check_schema(channel, bag)
             checked.add(id(channel))
-        if channel.topic == definitions.STEP_TOPIC:
-            number = decode_number(message.data)
-            episodes.setdefault(number, RawEpisode()).steps.append(message.data)
-        else:
-            number = decode_episode(message.data).episode.index
-            raw = episodes.setdefault(number, RawEpisode())
-            if raw.end is not None:
-                raise EpisodeError("it ends twice", bag=bag, episode=number, remedy=REMEDY)
-            raw.end = message.data
+        try:
+            _sort_in(message, episodes)
+        except Malformed as error:
+            if tolerate is None:
+                raise
+            tolerate(error)
     return episodes
 
 
-def decode_number(data: memoryview) -> int:
+def _sort_in(message: Message, episodes: dict[int, RawEpisode]) -> None:
+    if message.channel.topic == definitions.STEP_TOPIC:
+        episodes.setdefault(_episode_of_step(message.data), RawEpisode()).steps.append(message.data)
+        return
+    number = decode_episode(message.data).episode.index
+    raw = episodes.setdefault(number, RawEpisode())
+    if raw.end is not None:
+        raw.ends_twice = True
+    raw.end = message.data
+
+
+def _episode_of_step(data: memoryview) -> int:
     """Return the episode of a step without decoding the rest where its layout is the usual one."""
-    if len(data) >= _STEP_PREFIX and data[1] == 1 and data[12:17] == b"\1\0\0\0\0":
+    if len(data) >= _STEP_PREFIX and data[1] == 1 and bytes(data[12:17]) == b"\1\0\0\0\0":
         return int.from_bytes(data[20:24], "little")
     return decode_step(data).episode
 
 
-def read_finished(path: Path, announced: Announced) -> dict[int, RawEpisode]:
+def read_finished(path: Path, announced: Announced, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
     """Return the episodes of a finished file."""
-    try:
-        return group(walk(memoryview(path.read_bytes()), announced), path)
-    except Malformed as error:
-        raise BagError(str(error), bag=path, remedy=REMEDY) from error
-    except OSError as error:
-        raise BagError(f"it cannot be read ({error.strerror})", bag=path, remedy=REMEDY) from error
+    with _located(path):
+        return group(walk(memoryview(path.read_bytes()), announced, tolerate), path, tolerate)
 
 
 def read_journal(path: Path, announced: Announced) -> dict[int, RawEpisode]:
     """Return the episodes of a file under way; the last may have no end."""
-    try:
+    with _located(path):
         return group(walk_journal(memoryview(path.read_bytes()), announced), path)
+
+
+@contextmanager
+def _located(path: Path) -> Iterator[None]:
+    try:
+        yield
     except Malformed as error:
         raise BagError(str(error), bag=path, remedy=REMEDY) from error
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BagError(f"it cannot be read ({error.strerror})", bag=path, remedy=REMEDY) from error
 
 
-def recovered(index: int, raw: RawEpisode, facts: dict[str, object]) -> Episode:
-    """Return what is known of an episode that a crash cut off; what its last step led to was never seen."""
-    steps = [decode_step(data) for data in raw.steps]
-    run_seed = facts.get("seed")
-    mode = facts.get("mode")
+def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dict[str, Any]) -> Episode:
+    """Return an episode without steps whose end was never recorded; what its last step led to was never seen."""
+    run_seed, mode = facts.get("seed"), facts.get("mode")
     return Episode(
         index=index,
-        seed=episode_seed(run_seed, index) if isinstance(run_seed, int) else 0,
+        seed=episode_seed(run_seed, index) if isinstance(run_seed, int) and run_seed >= 0 else 0,
         mode=Mode[mode.upper()] if isinstance(mode, str) and mode.upper() in Mode.__members__ else Mode.COLLECT,
         outcome=Outcome.RECOVERED,
-        steps=steps,
+        steps=[],
         final_observation=np.empty(0),
         reason="recording was cut off",
-        start_time_ns=steps[0].time_ns if steps else 0,
-        end_time_ns=steps[-1].time_ns if steps else 0,
+        start_time_ns=start_time_ns,
+        end_time_ns=end_time_ns,
     )
+
+
+def recovered(index: int, raw: RawEpisode, facts: dict[str, Any]) -> Episode:
+    """Return what is known of an episode that a crash cut off: all steps up to the last that is whole and in order."""
+    steps: list[Step] = []
+    for data in raw.steps:
+        try:
+            step = decode_step(data)
+        except Malformed:
+            break
+        if step.index != len(steps):
+            break
+        steps.append(step)
+    episode = cut_off_episode(index, steps[0].time_ns if steps else 0, steps[-1].time_ns if steps else 0, facts)
+    episode.steps = steps
+    return episode
 
 
 def assemble(index: int, raw: RawEpisode, bag: Path) -> Episode:
     """Decode a finished episode and check it on its own."""
+
+    def refuse(problem: str, step: int | None = None) -> EpisodeError:
+        return EpisodeError(problem, bag=bag, episode=index, step=step, remedy=REMEDY)
+
     if raw.end is None:
-        raise EpisodeError("it has steps and no end", bag=bag, episode=index, remedy=REMEDY)
+        raise refuse("it has steps and no end")
+    if raw.ends_twice:
+        raise refuse("it is recorded twice")
     try:
         end = decode_episode(raw.end)
     except Malformed as error:
-        raise EpisodeError(f"its end cannot be decoded: {error}", bag=bag, episode=index, remedy=REMEDY) from error
+        raise refuse(f"its end cannot be decoded: {error}") from error
     episode = end.episode
     for expected, data in enumerate(raw.steps):
         try:
             step = decode_step(data)
         except Malformed as error:
-            raise EpisodeError(str(error), bag=bag, episode=index, step=expected, remedy=REMEDY) from error
-        if step.index != expected:
-            raise EpisodeError(
-                f"step {step.index} is repeated or out of order"
-                if step.index < expected
-                else f"steps {expected} to {step.index - 1} are missing"
-                if step.index > expected + 1
-                else "this step is missing",
-                bag=bag,
-                episode=index,
-                step=step.index if step.index < expected else expected,
-                remedy=REMEDY,
-            )
+            raise refuse(str(error), expected) from error
+        if step.index < expected:
+            raise refuse("this step is repeated or out of order", step.index)
+        if step.index > expected:
+            last = step.index - 1
+            raise refuse("this step is missing" if last == expected else f"steps up to {last} are missing", expected)
         episode.steps.append(step)
     check_episode(episode, bag)
     if end.steps != len(episode.steps):
-        raise EpisodeError(
-            f"its end counts {end.steps} steps and {len(episode.steps)} are recorded",
-            bag=bag,
-            episode=index,
-            remedy=REMEDY,
-        )
-    if end.augmentations != sum(step.source == Source.AUGMENTOR for step in episode.steps):
-        raise EpisodeError(
-            f"its end counts {end.augmentations} augmentations and {episode.augmentations} are recorded",
-            bag=bag,
-            episode=index,
-            remedy=REMEDY,
-        )
+        raise refuse(f"its end counts {end.steps} steps and {len(episode.steps)} are recorded")
+    if end.augmentations != episode.augmentations:
+        raise refuse(f"its end counts {end.augmentations} augmentations and {episode.augmentations} are recorded")
     return episode
 
 

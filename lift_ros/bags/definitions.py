@@ -7,13 +7,11 @@ EPISODE_TOPIC = "/lift/episode"
 STEP_TYPE = "lift_ros/msg/Step"
 EPISODE_TYPE = "lift_ros/msg/Episode"
 
-# Copies of msg/*.msg, which is not beside the package in every kind of installation; a test compares them.
+# msg/*.msg without comments: they ride twice in every file, and msg/ is not beside the package in every kind of
+# installation. A test compares them.
 STEP_MSG = """\
-# One executed command and all that led to it, as it is recorded.
-
 uint8 SOURCE_LOGGING_POLICY=1
 uint8 SOURCE_AUGMENTOR=2
-
 uint8 REJECTION_NONE=0
 uint8 REJECTION_MISSING=1
 uint8 REJECTION_LATE=2
@@ -22,52 +20,47 @@ uint8 REJECTION_WRONG_SIZE=4
 uint8 REJECTION_TOO_LONG=5
 uint8 REJECTION_OUTSIDE_WORKSPACE=6
 uint8 REJECTION_STALE=7
-
-std_msgs/Header header              # stamp: when the command was given [s, ns]
-uint32 episode                      # number of the episode [1]
-uint32 step                         # number of the command in its episode [1]
-float64[<=64] observation           # o_i [units of the rig]
-float64[<=64] position              # s_i where it is known, else empty [units of the rig]
-float64[<=64] action                # a_i [units of the rig]
-float64 reward                      # r_i; NaN where unknown [units of the rig]
-uint8 source                        # who acted: one of SOURCE_* [1]
-float64[<=64] logging_proposal      # the routine's answer, empty where there was none [units of the rig]
-float64[<=64] augmentor_proposal    # the augmentor's answer, empty where there was none [units of the rig]
-uint8 rejection                     # why the augmentor's answer was not used, one of REJECTION_* [1]
-float64 draw                        # u of the p-switch; NaN where none was drawn [1]
-float64 p                           # probability of asking the augmentor to act [1]
-uint32 augmentations_left           # budget left after this step [1]
-string<=64 model_hash               # SHA-256 of the augmentor's model, empty where there was none [hex]
-sensor_msgs/Image image             # camera picture seen with the observation; width 0 where there is none [pixels]
+std_msgs/Header header
+uint32 episode
+uint32 step
+float64[<=64] observation
+float64[<=64] position
+float64[<=64] action
+float64 reward
+uint8 source
+float64[<=64] logging_proposal
+float64[<=64] augmentor_proposal
+uint8 rejection
+float64 draw
+float64 p
+uint32 augmentations_left
+string<=64 model_hash
+sensor_msgs/Image image
 """
 
 EPISODE_MSG = """\
-# The end of an episode, as it is recorded after its steps.
-
 uint8 MODE_COLLECT=0
 uint8 MODE_SHADOW=1
 uint8 MODE_EVALUATE=2
-
 uint8 OUTCOME_REACHED=1
 uint8 OUTCOME_STEP_LIMIT=2
 uint8 OUTCOME_ABORTED=3
 uint8 OUTCOME_RECOVERED=4
-
-std_msgs/Header header              # stamp: when the episode ended [s, ns]
-builtin_interfaces/Time start       # when the episode began [s, ns]
-uint32 episode                      # number of the episode [1]
-uint64 seed                         # seed of the episode [1]
-uint8 mode                          # one of MODE_* [1]
-uint8 outcome                       # one of OUTCOME_* [1]
-string<=256 reason                  # why it was aborted, else empty [text]
-uint32 steps                        # commands executed [1]
-uint32 augmentations                # of these by the augmentor [1]
-float64 episode_return              # sum of rewards; NaN where unknown [units of the rig]
-float64[<=64] final_observation     # what was seen after the last step [units of the rig]
-float64[<=64] final_position        # position after the last step, empty where unknown [units of the rig]
-float64[<=64] goal                  # s_W where known, else empty [units of the rig]
-float64[<=4096] context             # W, flattened, where known, else empty [1]
-sensor_msgs/Image final_image       # camera picture after the last step; width 0 where there is none [pixels]
+std_msgs/Header header
+builtin_interfaces/Time start
+uint32 episode
+uint64 seed
+uint8 mode
+uint8 outcome
+string<=256 reason
+uint32 steps
+uint32 augmentations
+float64 episode_return
+float64[<=64] final_observation
+float64[<=64] final_position
+float64[<=64] goal
+float64[<=4096] context
+sensor_msgs/Image final_image
 """
 
 _SEPARATOR = "=" * 80
@@ -95,11 +88,11 @@ EPISODE_HASH = "RIHS01_e0ebfadcd7d4ea4ac8f09e6ba168f98cf37c9fbe0f5ea8902dfecb435
 
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}
 
-# Reliable and complete, as the arbiter offers both topics.
+# As the arbiter offers both topics.
 QOS: list[dict[str, object]] = [
     {
-        "history": "keep_all",
-        "depth": 0,
+        "history": "keep_last",
+        "depth": 1000,
         "reliability": "reliable",
         "durability": "volatile",
         "deadline": _FOREVER,

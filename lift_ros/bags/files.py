@@ -32,6 +32,12 @@ def first_episode_of(name: str) -> int | None:
     return int(match.group(1)) if match and not match.group(2) else None
 
 
+def is_tail(name: str) -> bool:
+    """Whether a file's name says that it holds no episode."""
+    match = _NAME.search(name)
+    return match is not None and match.group(2) is not None
+
+
 @dataclass(frozen=True)
 class Listing:
     """The files of a run, in order."""

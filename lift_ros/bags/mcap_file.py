@@ -67,12 +67,8 @@ class FileSummary:
     name: str
     first_time: int
     last_time: int
+    messages: int
     counts: dict[str, int]  # messages per topic
-
-    @property
-    def messages(self) -> int:
-        """All messages in the file."""
-        return sum(self.counts.values())
 
 
 class McapFile:
@@ -97,19 +93,13 @@ class McapFile:
         try:
             self._append(start + metadata_record)
         except BaseException:
-            os.close(self._descriptor)
-            os.unlink(path)
+            self.discard()
             raise
 
     @property
-    def size(self) -> int:
-        """Bytes written so far."""
-        return self._size
-
-    @property
-    def descriptor(self) -> int:
-        """The open file."""
-        return self._descriptor
+    def messages(self) -> int:
+        """Messages written so far."""
+        return sum(self._counts)
 
     def _append(self, *parts: bytes) -> None:
         """Write all of `parts` or nothing."""
@@ -170,7 +160,7 @@ class McapFile:
         return record(CHANNEL, struct.pack("<HH", channel, schema) + body)
 
     def next_sequence(self, channel: int) -> int:
-        """The sequence number of the next message of a channel."""
+        """Return the sequence number of a channel's next message."""
         return self._counts[channel - 1]
 
     def write(self, channel: int, time_ns: int, *parts: bytes) -> None:
@@ -224,19 +214,24 @@ class McapFile:
             self._last_time = max(self._last_time, chunk.last_time)
 
     def finish(self, final: Path, *, sync: bool) -> FileSummary:
-        """Complete the file, make it durable and give it its final name."""
+        """Complete the file, make it durable and give it its final name; after a failure it is a journal as before."""
         self.end_chunk()
+        journal_size = self._size
         self._append(self._end())
-        if sync:
-            os.fsync(self._descriptor)
-        os.rename(self.path, final)
+        try:
+            if sync:
+                os.fsync(self._descriptor)
+            os.rename(self.path, final)
+        except OSError:
+            self._roll_back(journal_size)
+            raise
         self.release()
         counts = {topic.name: count for topic, count in zip(self._topics, self._counts, strict=True)}
         first_time = self._first_time if sum(self._counts) else 0
-        return FileSummary(final.name, first_time, self._last_time, counts)
+        return FileSummary(final.name, first_time, self._last_time, sum(self._counts), counts)
 
     def _end(self) -> bytes:
-        """Data end, summary, summary offsets, footer and magic."""
+        """Return data end, summary, summary offsets, footer and magic."""
         schemas = {schema: topic for topic in self._topics for schema in [self._schemas[topic.type_name]]}
         counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in enumerate(self._counts, 1))
         total = sum(self._counts)
@@ -282,6 +277,11 @@ class McapFile:
     def sync(self) -> None:
         """Make all that was written durable."""
         os.fdatasync(self._descriptor)
+
+    def discard(self) -> None:
+        """Close and remove the file."""
+        self.release()
+        self.path.unlink()
 
     def release(self) -> None:
         """Close the file as it is."""

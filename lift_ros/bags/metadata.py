@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.bags.faults import BagError
-from lift_ros.bags.mcap_file import FileSummary
+from lift_ros.bags.mcap_file import FileSummary, Topic
 
 FILE_NAME = "metadata.yaml"
 VERSION = 9
 FACTS_KEY = "lift_facts"
 CHECKSUM_KEY = "lift_facts_crc32"
-_FOREVER = {"sec": 9223372036, "nsec": 854775807}
+METADATA_NAME = "lift_ros"  # of the record with the facts in each .mcap file
 
 
 def sync_directory(path: Path) -> None:
@@ -49,9 +49,7 @@ def facts_from_text(values: dict[str, Any], bag: Path) -> dict[str, Any]:
             bag=bag,
             remedy=f"Restore {FILE_NAME} from a copy, or delete it: the facts are read from the files then.",
         )
-    facts = json.loads(encoded)
-    assert isinstance(facts, dict)
-    return facts
+    return dict(json.loads(encoded))
 
 
 @dataclass
@@ -66,17 +64,54 @@ class TopicEntry:
 
 @dataclass
 class RunMetadata:
-    """All that metadata.yaml says; `add` keeps the text of known files so that each save costs little."""
+    """All that metadata.yaml says; it keeps the text of each file's entry so that saving costs little."""
 
     facts: dict[str, Any]
     topics: dict[str, TopicEntry] = field(default_factory=dict)
     files: list[FileSummary] = field(default_factory=list)
-    ros_distro: str = "lift_ros"
+    unsaved: bool = False  # something was added since the last save
     _paths: list[str] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
 
+    @classmethod
+    def load(cls, run: Path) -> RunMetadata:
+        """Return what metadata.yaml of a run says."""
+        information = load_metadata(run)
+        metadata = cls(facts_from_text(information.get("custom_data") or {}, run))
+        try:
+            for entry in information["topics_with_message_count"]:
+                topic = entry["topic_metadata"]
+                metadata.topics[topic["name"]] = TopicEntry(
+                    topic["type"],
+                    topic.get("type_description_hash", ""),
+                    _qos(topic.get("offered_qos_profiles")),
+                    int(entry["message_count"]),
+                )
+            for entry in information["files"]:
+                first = int(entry["starting_time"]["nanoseconds_since_epoch"])
+                last = first + int(entry["duration"]["nanoseconds"])
+                metadata._note(FileSummary(str(entry["path"]), first, last, int(entry["message_count"]), {}))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BagError(
+                f"{FILE_NAME} lacks {error}",
+                bag=run,
+                remedy=f"Delete {FILE_NAME}: it is written anew from the .mcap files beside it.",
+            ) from error
+        return metadata
+
+    def announce(self, topic: Topic) -> None:
+        """Name a topic, if it is not named yet."""
+        if topic.name not in self.topics:
+            self.topics[topic.name] = TopicEntry(topic.type_name, topic.type_hash, _qos(topic.qos))
+
     def add(self, summary: FileSummary) -> None:
         """Name one more finished file."""
+        self._note(summary)
+        for name, count in summary.counts.items():
+            self.topics[name].count += count
+
+    def _note(self, summary: FileSummary) -> None:
+        self.unsaved = True
         self.files.append(summary)
         self._paths.append(json.dumps(summary.name))
         self._lines.append(
@@ -89,8 +124,6 @@ class RunMetadata:
                 }
             )
         )
-        for name, count in summary.counts.items():
-            self.topics[name].count += count
 
     def text(self) -> str:
         """Return the file's content."""
@@ -118,7 +151,7 @@ class RunMetadata:
             "message_count": sum(entry.count for entry in self.topics.values()),
             "compression_format": "",
             "compression_mode": "",
-            "ros_distro": self.ros_distro,
+            "ros_distro": "lift_ros",
             "custom_data": facts_as_text(self.facts),
             "topics_with_message_count": topics,
         }
@@ -143,6 +176,14 @@ class RunMetadata:
         os.rename(temporary, run / FILE_NAME)
         if sync:
             sync_directory(run)
+        self.unsaved = False
+
+
+def _qos(profiles: Any) -> list[dict[str, object]]:
+    """Return QoS profiles as a list, which is how version 9 has them; older versions hold YAML as text."""
+    if isinstance(profiles, str):
+        profiles = parse(profiles.encode()) if profiles else []
+    return list(profiles or [])
 
 
 def load_metadata(run: Path) -> dict[str, Any]:
@@ -153,22 +194,25 @@ def load_metadata(run: Path) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as error:
         raise BagError(f"{FILE_NAME} cannot be read ({error.strerror})", bag=run, remedy=remedy) from error
-    content = _parse(data, run, remedy)
+    try:
+        content = parse(data)
+    except ValueError as error:
+        raise BagError(f"{FILE_NAME} is no YAML ({error})", bag=run, remedy=remedy) from error
     information = content.get("rosbag2_bagfile_information") if isinstance(content, dict) else None
     if not isinstance(information, dict):
         raise BagError(f"{FILE_NAME} has no rosbag2_bagfile_information", bag=run, remedy=remedy)
     return information
 
 
-def _parse(data: bytes, run: Path, remedy: str) -> Any:
+def parse(data: bytes) -> Any:
+    """Parse JSON, or else YAML; raises ValueError where it is neither."""
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     import yaml
 
     try:
         return yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        raise BagError(f"{FILE_NAME} is no YAML ({reason})", bag=run, remedy=remedy) from error
+        raise ValueError((str(error).splitlines() or ["it cannot be parsed"])[0]) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,18 @@ from lift_ros.bags.contents import (
     read_journal,
     recovered,
 )
-from lift_ros.bags.faults import BagError, EpisodeError
-from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, list_run
-from lift_ros.bags.metadata import FILE_NAME, VERSION, facts_from_text, load_metadata
+from lift_ros.bags.faults import BagError, EpisodeError, Malformed
+from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
+from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, VERSION, facts_from_text, load_metadata
 from lift_ros.bags.scan import Announced
 from lift_ros.collection.records import Episode
 
-METADATA_NAME = "lift_ros"
+_ATTEMPTS = 20  # a recorder may finish a file between the listing of the directory and the reading
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An episode, or a whole file where `episode` is None, that `skip_bad` left out, and why."""
+    """An episode, or a part of a file where `episode` is None, that `skip_bad` left out, and why."""
 
     bag: str
     episode: int | None
@@ -39,26 +40,44 @@ class LeftOut:
 class RunReader:
     """Reads the episodes of a run; opening it reads the names of its files and the newest of them, not the others.
 
-    Episodes are checked when they are read. With `skip_bad` a bad one is left out and listed in `left_out`.
+    Episodes are checked when they are read. With `skip_bad` a bad one is left out and listed in `left_out`. While a
+    recorder is at work, its unfinished episode is not shown (`under_way`); after a crash it is, as a recovered one.
     """
+
+    facts: dict[str, Any]
+    left_out: list[LeftOut]
+    under_way: bool
+    _paths: list[Path]
+    _files: dict[int, Path]
+    _journal: Path | None
+    _dimensions: Dimensions | None
+    _loaded: tuple[Path, dict[int, RawEpisode]] | None
 
     def __init__(self, path: str | Path, skip_bad: bool = False) -> None:
         self.path = Path(path)
         self.skip_bad = skip_bad
-        self.left_out: list[LeftOut] = []
-        self.facts: dict[str, Any] = {}
-        self.under_way = False  # a process records into the run now; its unfinished episode is not shown
-        self._paths: list[Path] = []
-        self._files: dict[int, Path] = {}  # episode: file
-        self._journal: Path | None = None
-        self._dimensions: Dimensions | None = None
-        self._loaded: tuple[Path, dict[int, RawEpisode]] | None = None
-        self._open()
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._open()
+                return
+            except FileNotFoundError as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise BagError(f"its file {error.filename!r} vanishes", bag=path, remedy=REMEDY) from error
 
     @property
     def episode_indices(self) -> list[int]:
         """Numbers of the recorded episodes, ascending."""
         return sorted(self._files)
+
+    @property
+    def files(self) -> dict[int, Path]:
+        """The file in which each episode lies; a journal while it is not finished."""
+        return dict(self._files)
+
+    @property
+    def journal(self) -> Path | None:
+        """The file under way, or what a crash has left of it."""
+        return self._journal
 
     def __len__(self) -> int:
         return len(self._files)
@@ -66,9 +85,11 @@ class RunReader:
     def __iter__(self) -> Iterator[Episode]:
         for index in self.episode_indices:
             try:
-                yield self.episode(index)
+                episode = self.episode(index)
             except EpisodeError as error:
                 self._tolerate(error)
+            else:
+                yield episode
 
     def episode(self, index: int) -> Episode:
         """Return one episode; reads the file it lies in and no other."""
@@ -76,9 +97,10 @@ class RunReader:
         if path is None:
             known = self.episode_indices
             raise BagError(
-                f"it has no episode {index}",
+                "this episode is not recorded",
                 bag=self.path,
-                remedy=f"Episodes {known[0]} to {known[-1]} are recorded." if known else "No episode is recorded.",
+                episode=index,
+                remedy=f"Choose one of {known[0]} to {known[-1]}." if known else "The run is empty.",
             )
         raw = self._raw(path).get(index)
         if raw is None:
@@ -99,89 +121,113 @@ class RunReader:
             self._dimensions = found
         elif found != self._dimensions:
             raise EpisodeError(
-                f"it has other dimensions ({found}) than the episodes before it ({self._dimensions})",
+                f"its steps have {found} and those read before have {self._dimensions}",
                 bag=path,
                 episode=episode.index,
-                remedy="Record runs with different dimensions into different directories. " + REMEDY,
+                remedy="Record runs of different dimensions into different directories. " + REMEDY,
             )
 
     def _tolerate(self, error: BagError) -> None:
         if not self.skip_bad:
             raise error
-        self.left_out.append(LeftOut(error.bag, error.episode, error.problem))
+        note = LeftOut(error.bag, error.episode, error.problem)
+        if note not in self.left_out:
+            self.left_out.append(note)
 
     def _raw(self, path: Path) -> dict[int, RawEpisode]:
         if self._loaded is None or self._loaded[0] != path:
-            try:
-                raw = read_journal(path, Announced()) if path == self._journal else read_finished(path, Announced())
-            except EpisodeError:
-                raise
-            except BagError as error:
-                raise EpisodeError(
-                    error.problem,
-                    bag=error.bag,
-                    episode=first_episode_of(path.name.removesuffix(JOURNAL_SUFFIX)),
-                    remedy=error.remedy,
-                ) from error
-            self._loaded = (path, raw)
+            self._loaded = (path, self._read(path))
         return self._loaded[1]
 
+    def _read(self, path: Path) -> dict[int, RawEpisode]:
+        def tolerate(error: Malformed) -> None:
+            self._tolerate(BagError(str(error), bag=path, remedy=REMEDY))
+
+        announced = Announced()
+        try:
+            if path == self._journal:
+                raw = read_journal(path, announced)
+            else:
+                raw = read_finished(path, announced, tolerate if self.skip_bad else None)
+        except BagError as error:
+            first = first_episode_of(path.name.removesuffix(JOURNAL_SUFFIX))
+            raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
+        if not self.facts and METADATA_NAME in announced.metadata:
+            self.facts = facts_from_text(announced.metadata[METADATA_NAME], path)
+        return raw
+
     def _open(self) -> None:
+        self.left_out, self.facts, self.under_way = [], {}, False
+        self._paths, self._files = [], {}
+        self._journal = self._dimensions = self._loaded = None
         if not self.path.exists():
             raise BagError("it does not exist", bag=self.path, remedy="Give the directory of a recorded run.")
-        if self.path.is_file():
-            self._paths = [self.path]
-        else:
+        if self.path.is_dir():
             self._open_directory()
+        else:
+            self._paths = [self.path]
         self._index()
 
     def _open_directory(self) -> None:
-        listing = list_run(self.path)
+        # The metadata first: a recorder may add files between the two, and those must not look like missing ones.
         has_metadata = (self.path / FILE_NAME).exists()
+        names: list[str] = []
+        if has_metadata:
+            try:
+                names = self._read_metadata()
+            except BagError as error:
+                self._tolerate(error)
+        try:
+            listing = list_run(self.path)
+        except OSError as error:
+            raise BagError(f"it cannot be listed ({error.strerror})", bag=self.path, remedy=REMEDY) from error
         if not has_metadata and not listing.finished and listing.journal is None:
             raise BagError(
                 f"it is no bag: there is neither {FILE_NAME} nor an .mcap file",
                 bag=self.path,
                 remedy="Give the directory of a recorded run, not the directory above it.",
             )
+        for name in set(names).difference(listing.finished):
+            problem = f"{FILE_NAME} names {name!r}, which is missing"
+            self._tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name), remedy=REMEDY))
         self._paths = [self.path / name for name in listing.finished]
-        if has_metadata:
-            try:
-                self._check_metadata(set(listing.finished))
-            except BagError as error:
-                self._tolerate(error)
-        if listing.journal is not None:
-            self._journal = self.path / listing.journal
+        self._journal = None if listing.journal is None else self.path / listing.journal
 
-    def _check_metadata(self, present: set[str]) -> None:
+    def _read_metadata(self) -> list[str]:
+        """Take the facts from metadata.yaml and return the files it names."""
         information = load_metadata(self.path)
-        if information.get("version") not in range(1, VERSION + 1):
+        version, storage = information.get("version"), information.get("storage_identifier")
+        if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise BagError(
-                f"{FILE_NAME} has format version {information.get('version')!r}; versions 1 to {VERSION} are known",
+                f"{FILE_NAME} has format version {version!r}; versions 1 to {VERSION} are known",
                 bag=self.path,
                 remedy="Convert it with `ros2 bag convert`, or restore the file.",
             )
-        if information.get("storage_identifier") != "mcap":
+        if storage != "mcap":
             raise BagError(
-                f"its storage is {information.get('storage_identifier')!r}; a run is stored as mcap",
+                f"its storage is {storage!r}; a run is stored as mcap",
                 bag=self.path,
                 remedy="Convert it with `ros2 bag convert`, or use `lift import`.",
             )
-        names = information.get("relative_file_paths") or []
-        for name in names:
-            if Path(str(name)).name not in present:
-                self._tolerate(BagError(f"{FILE_NAME} names {name!r}, which is missing", bag=self.path, remedy=REMEDY))
-        self.facts = facts_from_text(information.get("custom_data") or {}, self.path)
+        names, custom = information.get("relative_file_paths") or [], information.get("custom_data") or {}
+        if not isinstance(names, list) or not isinstance(custom, dict):
+            raise BagError(
+                f"relative_file_paths or custom_data in {FILE_NAME} is no list or no map",
+                bag=self.path,
+                remedy=f"Delete {FILE_NAME} if the .mcap files beside it are good: a run is also read without it.",
+            )
+        self.facts = facts_from_text(custom, self.path)
+        return [Path(str(name)).name for name in names]
 
     def _index(self) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
         named = [(first, path) for path in self._paths if (first := first_episode_of(path.name)) is not None]
-        for number, (first, path) in enumerate(named[:-1]):
-            for index in range(first, named[number + 1][0]):
-                self._files[index] = path
-        read = [path for path in self._paths if first_episode_of(path.name) is None and "_tail" not in path.name]
-        read += [path for _, path in named[-1:]]
-        for path in read:
+        for (first, path), (following, _) in pairwise(named):
+            self._files.update(dict.fromkeys(range(first, following), path))
+        for path in self._paths:
+            if first_episode_of(path.name) is None and not is_tail(path.name):
+                self._index_by_reading(path)
+        for _, path in named[-1:]:
             self._index_by_reading(path)
         self._index_journal()
         self._check_gaps()
@@ -189,23 +235,20 @@ class RunReader:
     def _index_by_reading(self, path: Path) -> None:
         try:
             raw = self._raw(path)
-        except BagError as error:
+        except EpisodeError as error:
             self._tolerate(error)
             return
         for index in raw:
-            if index in self._files:
-                self._tolerate(
-                    EpisodeError(
-                        f"it is also recorded in {self._files[index].name}", bag=path, episode=index, remedy=REMEDY
-                    )
-                )
-            else:
-                self._files[index] = path
+            other = self._files.setdefault(index, path)
+            if other != path:
+                problem = f"it is recorded in {other.name} too"
+                self._tolerate(EpisodeError(problem, bag=path, episode=index, remedy=REMEDY))
 
     def _index_journal(self) -> None:
-        if self._journal is None:
+        journal = self._journal
+        if journal is None:
             return
-        if self._journal.with_name(self._journal.name.removesuffix(JOURNAL_SUFFIX)).exists():
+        if journal.with_name(journal.name.removesuffix(JOURNAL_SUFFIX)).exists():
             self._journal = None  # it was finished under its final name and only its removal is missing
             return
         lock = RunLock(self.path)
@@ -213,18 +256,21 @@ class RunReader:
             self.under_way = lock.held_elsewhere()
         finally:
             lock.release()
-        for index, raw in self._raw(self._journal).items():
+        try:
+            episodes = self._raw(journal)
+        except EpisodeError as error:
+            self._tolerate(error)
+            return
+        for index, raw in episodes.items():
             if raw.end is not None or not self.under_way:
-                self._files[index] = self._journal
+                self._files.setdefault(index, journal)
 
     def _check_gaps(self) -> None:
-        known = self.episode_indices
-        for before, after in zip(known, known[1:], strict=False):
+        for before, after in pairwise(self.episode_indices):
             if after != before + 1:
-                missing = (
-                    f"episode {before + 1} is" if after == before + 2 else f"episodes {before + 1} to {after - 1} are"
-                )
-                self._tolerate(EpisodeError(f"{missing} missing", bag=self.path, episode=before + 1, remedy=REMEDY))
+                last = after - 1
+                problem = "it is missing" if last == before + 1 else f"episodes up to {last} are missing"
+                self._tolerate(EpisodeError(problem, bag=self.path, episode=before + 1, remedy=REMEDY))
 
 
 def read_run(path: str | Path, skip_bad: bool = False) -> list[Episode]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lift_ros.bags.faults import Malformed
@@ -24,6 +25,7 @@ from lift_ros.bags.mcap_file import (
 )
 
 _MAX_UNPACKED = 2**32
+_PIECE = 2**20
 _INSIDE_CHUNK = (SCHEMA, CHANNEL, MESSAGE)
 
 
@@ -126,6 +128,15 @@ def _records(data: memoryview, offset: int) -> Iterator[tuple[int, memoryview, i
         yield opcode, data[offset - size : offset], offset
 
 
+def _read_pieces(read: Callable[[int], bytes], size: int) -> memoryview:
+    """Read `size` bytes in pieces: memory grows with what is there, not with what the file claims."""
+    pieces = []
+    while size and (piece := read(min(size, _PIECE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return memoryview(b"".join(pieces))
+
+
 def _unpack(compression: str, packed: memoryview, size: int) -> memoryview:
     if compression == "":
         return packed
@@ -136,14 +147,14 @@ def _unpack(compression: str, packed: memoryview, size: int) -> memoryview:
 
         try:
             reader = zstandard.ZstdDecompressor().stream_reader(bytes(packed))
-            return memoryview(reader.read(size))
+            return _read_pieces(reader.read, size)
         except zstandard.ZstdError as error:
             raise Malformed(f"a chunk cannot be unpacked ({error})") from error
     if compression == "lz4":
-        import lz4.frame
+        import lz4.frame  # type: ignore[import-untyped]
 
         try:
-            return memoryview(lz4.frame.LZ4FrameDecompressor().decompress(bytes(packed), max_length=size))
+            return _read_pieces(lz4.frame.LZ4FrameFile(io.BytesIO(packed)).read, size)
         except (RuntimeError, EOFError) as error:
             raise Malformed(f"a chunk cannot be unpacked ({error})") from error
     raise Malformed(f"a chunk is compressed with {compression!r}; known are zstd and lz4")
@@ -163,27 +174,59 @@ def chunk_records(body: memoryview) -> memoryview:
     return records
 
 
-def walk(data: memoryview, announced: Announced) -> Iterator[Message]:
-    """Yield the messages of a finished MCAP file in the order they were written."""
+Tolerate = Callable[[Malformed], None]
+
+
+def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = None) -> Iterator[Message]:
+    """Yield the messages of a finished MCAP file in the order they were written.
+
+    Where `tolerate` is given, it is told of each bad chunk and the others are read.
+    """
     if data[:8] != MAGIC:
         raise Malformed("it does not begin like an MCAP file")
     if len(data) < 16 or data[-8:] != MAGIC:
         raise Malformed("it does not end like an MCAP file, so it was cut off")
+    if tolerate is not None:
+        _announce_from_summary(data, announced)
     for opcode, body, _ in _records(data[:-8], 8):
         if opcode == MESSAGE:
             yield _message(body, announced)
         elif opcode == CHUNK:
-            for inner, inner_body, _ in _records(chunk_records(body), 0):
-                if inner == MESSAGE:
-                    yield _message(inner_body, announced)
-                elif inner in (SCHEMA, CHANNEL):
-                    _announce(inner, inner_body, announced)
-                else:
-                    raise Malformed(f"a chunk holds a record with opcode {inner}")
+            try:
+                messages = list(_chunk_messages(body, announced))
+            except Malformed as error:
+                if tolerate is None:
+                    raise
+                tolerate(error)
+                continue
+            yield from messages
         elif opcode in (SCHEMA, CHANNEL, METADATA):
             _announce(opcode, body, announced)
         elif opcode in (DATA_END, FOOTER):
             return
+
+
+def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[Message]:
+    for opcode, record_body, _ in _records(chunk_records(body), 0):
+        if opcode == MESSAGE:
+            yield _message(record_body, announced)
+        elif opcode in (SCHEMA, CHANNEL):
+            _announce(opcode, record_body, announced)
+        else:
+            raise Malformed(f"a chunk holds a record with opcode {opcode}")
+
+
+def _announce_from_summary(data: memoryview, announced: Announced) -> None:
+    """Learn schemas and channels from the summary, for the case that the chunk with them is bad."""
+    start = int.from_bytes(data[-28:-20], "little")
+    if not 8 < start < len(data) - 37:
+        return
+    try:
+        for opcode, body, _ in _records(data[:-8], start):
+            if opcode in (SCHEMA, CHANNEL):
+                _announce(opcode, body, announced)
+    except Malformed:
+        return
 
 
 def walk_journal(data: memoryview, announced: Announced) -> Iterator[Message]:
