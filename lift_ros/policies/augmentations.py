@@ -172,7 +172,7 @@ def _kernel_width(values: FloatArray) -> FloatArray:
     """Return a width per column by Scott's rule; a column without spread gets a small one."""
     count, size = values.shape
     spread = np.std(values, axis=0)
-    return np.maximum(spread, 1e-3) * float(count) ** (-1.0 / (size + 4))
+    return np.asarray(np.maximum(spread, 1e-3) * float(count) ** (-1.0 / (size + 4)))
 
 
 def _log_sum(logarithms: FloatArray) -> FloatArray:

@@ -108,7 +108,7 @@ def coordinate_walk(
     goal: Sequence[float] | None = None,
     floor: float = STEP_FLOOR,
 ) -> Generator[FloatArray, FloatArray, None]:
-    """Walk like `CoordinateWalk`, written as scripted routines are: its state is where in the nested loops it stands."""
+    """Walk like `CoordinateWalk`, written as scripted routines are: its state is its place in nested loops."""
     _check_step(step, floor)
     reader = DisplacementReader(dim, goal)
     while True:

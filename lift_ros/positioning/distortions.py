@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from lift_ros.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
 Column = Any  # a float, or an array over contexts: the same code serves both
-Columns = Sequence[Column]
+Columns = Sequence[Column] | FloatArray  # along the first axis
 
 REGION_MEANS = (-0.3, 0.6, -0.3, 0.6)  # μ of regrot, one per quadrant
 
@@ -325,8 +325,9 @@ DISTORTIONS: dict[str, type[Distortion]] = {
 }
 
 
-def make_distortion(name: str, dim: int, **arguments: float) -> Distortion:
+def make_distortion(name: str, dim: int, **arguments: float | None) -> Distortion:
     """Return the distortion of this name, or say which names there are."""
     if name not in DISTORTIONS:
         raise UserError(f"unknown distortion {name!r}: choose one of {', '.join(DISTORTIONS)}")
-    return DISTORTIONS[name](dim, **arguments)
+    kind: Callable[..., Distortion] = DISTORTIONS[name]
+    return kind(dim, **arguments)

@@ -26,8 +26,6 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
     position, goal s_W, context W and distance.
     """
 
-    metadata = {"render_modes": []}
-
     def __init__(
         self,
         distortion: str | Distortion = "blend",
@@ -45,6 +43,7 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         if isinstance(distortion, str):
             distortion = make_distortion(distortion, dim, sigma=sigma)
         self.dynamics = Dynamics(distortion, action_radius, threshold, step_limit, observation, goal)
+        self.metadata = {"render_modes": []}
         self.render_mode = None
         size = self.dynamics.dim
         reach = (LOW, HIGH) if observation == "position" else (LOW - HIGH, HIGH - LOW)

@@ -15,11 +15,6 @@ from lift_ros.positioning.simulated import SimulatedPositioning
 
 Parameters = Mapping[str, Any]
 
-_COMMON_KEYS = {
-    "action_radius": Key(float, above=0),
-    "threshold": Key(float, above=0),
-    "step_limit": Key(int, 1000, low=1),
-}
 _POSITIONING_KEYS = {
     "distortion": Key(str, choices=tuple(DISTORTIONS)),
     "dim": Key(int, low=1),
@@ -28,7 +23,9 @@ _POSITIONING_KEYS = {
     "scale_high": Key(float, 1.0, above=0),
     "observation": Key(str, "position", choices=OBSERVATION_KINDS),
     "goal": Key(list, None, optional=True),
-    **_COMMON_KEYS,
+    "action_radius": Key(float, above=0),
+    "threshold": Key(float, above=0),
+    "step_limit": Key(int, 1000, low=1),
 }
 
 
@@ -66,6 +63,24 @@ def _build_positioning(parameters: Parameters, render_size: int | None) -> Probl
     return SimulatedPositioning(make_dynamics(parameters))
 
 
+def _build_reach(parameters: Parameters, render_size: int | None) -> Problem:
+    from lift_ros.positioning.fetch import FetchReach  # needs MuJoCo, which the other plants do without
+
+    return FetchReach(**parameters, render_size=render_size)
+
+
+def _build_touch_and_place(parameters: Parameters, render_size: int | None) -> Problem:
+    from lift_ros.positioning.fetch import FetchTouchAndPlace
+
+    return FetchTouchAndPlace(**parameters, render_size=render_size)
+
+
+_FETCH_KEYS = {
+    "action_radius": Key(float, 0.05, above=0, high=0.2),
+    "threshold": Key(float, 0.02, low=0.005, high=0.1),
+    "step_limit": Key(int, 300, low=1),
+}
+
 PLANTS = {
     "positioning": PlantKind(
         keys=_POSITIONING_KEYS,
@@ -73,4 +88,6 @@ PLANTS = {
         check=make_dynamics,
         build=_build_positioning,
     ),
+    "fetch_reach": PlantKind(_FETCH_KEYS, lambda parameters: (3, 3), dict, _build_reach),
+    "fetch_touch_and_place": PlantKind(_FETCH_KEYS, lambda parameters: (6, 3), dict, _build_touch_and_place),
 }

@@ -1,0 +1,88 @@
+"""Images of a MuJoCo scene without a display."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.errors import UserError
+
+_BACKENDS = {"egl": "mujoco.egl", "osmesa": "mujoco.osmesa", "glfw": "mujoco.glfw"}
+_AUTOMATIC = ("egl", "osmesa")
+
+
+def _make_context(size: int) -> Any:
+    """Return a GL context of the backend that MUJOCO_GL names, or of the first that works here."""
+    chosen = os.environ.get("MUJOCO_GL", "").strip().lower()
+    if chosen and chosen not in _BACKENDS:
+        raise UserError(f"MUJOCO_GL is {chosen!r}; allowed: {', '.join(_BACKENDS)}, or unset")
+    failures = []
+    for name in (chosen,) if chosen else _AUTOMATIC:
+        try:
+            context = importlib.import_module(_BACKENDS[name]).GLContext(size, size)
+            context.make_current()
+        except Exception as error:  # each backend fails in its own way where its library or device is missing
+            failures.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            return context
+    raise UserError(
+        f"images need an OpenGL library without display: install libegl1 and libgl1, or libosmesa6, "
+        f"or leave render_size out ({'; '.join(failures)})"
+    )
+
+
+class OffscreenCamera:
+    """A free camera that renders square images; it takes hold of the GL library only when made."""
+
+    def __init__(
+        self,
+        model: Any,
+        size: int,
+        *,
+        lookat: Sequence[float],
+        distance: float,
+        azimuth: float,
+        elevation: float,
+    ) -> None:
+        import mujoco
+
+        if not 1 <= size <= 4096:
+            raise UserError(f"render_size is {size}; allowed: a whole number >= 1 and <= 4096")
+        self._mujoco = mujoco
+        self._model = model
+        model.vis.global_.offwidth = model.vis.global_.offheight = size
+        self._gl = _make_context(size)
+        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self._scene = mujoco.MjvScene(model, maxgeom=1000)
+        self._options, self._perturbation = mujoco.MjvOption(), mujoco.MjvPerturb()
+        self._viewport = mujoco.MjrRect(0, 0, size, size)
+        self._camera = mujoco.MjvCamera()
+        self._camera.type = mujoco.mjtCamera.mjCAMERA_FREE
+        self._camera.lookat[:] = lookat
+        self._camera.distance, self._camera.azimuth, self._camera.elevation = distance, azimuth, elevation
+        self._size = size
+
+    def image(self, data: Any) -> npt.NDArray[np.uint8]:
+        """Return what the camera sees as (height, width, 3) rgb8."""
+        mujoco = self._mujoco
+        self._gl.make_current()
+        everything = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(
+            self._model, data, self._options, self._perturbation, self._camera, everything, self._scene
+        )
+        mujoco.mjr_render(self._viewport, self._scene, self._context)
+        pixels = np.empty((self._size, self._size, 3), dtype=np.uint8)
+        mujoco.mjr_readPixels(pixels, None, self._viewport, self._context)
+        return np.ascontiguousarray(pixels[::-1])
+
+    def close(self) -> None:
+        """Give the GL context back."""
+        self._gl.make_current()
+        self._context.free()
+        self._gl.free()
