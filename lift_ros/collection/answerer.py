@@ -7,9 +7,6 @@ import numpy as np
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Mode, Source
 from lift_ros.policies.protocol import Policy, begin_episode
-from lift_ros.seeds import derive_seed
-
-_STREAM = {Source.LOGGING_POLICY: "logging policy", Source.AUGMENTOR: "augmentor"}
 
 
 class Answerer:
@@ -25,8 +22,7 @@ class Answerer:
         if self.source is Source.LOGGING_POLICY and query.mode is Mode.EVALUATE:
             return None
         if query.step == 0 or self._begun != (query.episode, query.seed):
-            # Streams of their own, so that the same class may serve on both sides without repeating its draws.
-            begin_episode(self.policy, derive_seed(query.seed, _STREAM[self.source]))
+            begin_episode(self.policy, query.seed)
             self._begun = (query.episode, query.seed)
         elif query.handoff:
             self.policy.reset()

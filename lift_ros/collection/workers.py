@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import traceback
 from collections.abc import Callable, Iterator
@@ -73,7 +74,9 @@ class Workers:
             ahead = min(indices.stop, wanted + LOOKAHEAD * len(self._connections))
             while idle and upcoming < ahead and not stop_requested():
                 connection = idle.pop()
-                connection.send(upcoming)
+                # A worker that has ended meanwhile says why when its answer is received.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.send(upcoming)
                 under_way[connection] = upcoming
                 upcoming += 1
             if wanted in finished:
