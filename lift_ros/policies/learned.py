@@ -92,7 +92,7 @@ class LearnedPolicy:
             )
         inputs = np.concatenate([scaled, unit], axis=1)
         values = np.stack([_forward(critic, inputs)[:, 0] for critic in self._critics])
-        return values.mean(axis=0, dtype=np.float64)
+        return np.asarray(values.mean(axis=0, dtype=np.float64))
 
     @property
     def actor_layers(self) -> list[Layer]:
@@ -111,7 +111,7 @@ class LearnedPolicy:
         unit = np.tanh(raw.astype(np.float64))
         norm = np.sqrt((unit * unit).sum(axis=-1, keepdims=True))
         # The last factor keeps the norm at or below the radius after rounding.
-        return unit * (self.action_radius / np.maximum(norm, 1.0) * (1.0 - 1e-15))
+        return np.asarray(unit * (self.action_radius / np.maximum(norm, 1.0) * (1.0 - 1e-15)))
 
     def _network(self, tensors: Tensors, prefix: str, inputs: int, outputs: int, used: set[str]) -> list[Layer]:
         layers: list[Layer] = []
@@ -129,7 +129,9 @@ class LearnedPolicy:
             used.update((weight_name, bias_name))
             inputs = weight.shape[0]
         if not layers or inputs != outputs:
-            raise self._bad(f"the network {prefix!r} ends with {inputs if layers else 'no'} outputs, expected {outputs}")
+            raise self._bad(
+                f"the network {prefix!r} ends with {inputs if layers else 'no'} outputs, expected {outputs}"
+            )
         return layers
 
     def _vector(self, tensors: Tensors, name: str, used: set[str]) -> Float32Array:

@@ -1,4 +1,4 @@
-"""Episodes to a policy: CQL and friends, and the model file. Names are loaded when first used: torch is slow to import."""
+"""Episodes to a policy: CQL and friends, and the model file; each name is imported when first used, torch being slow."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class CQL:
         self._data_inputs[:, self._action_columns] = batch.actions
 
     def _propose(self, noise: Noise) -> _Gaussian:
-        """Put actions of actor and chance next to the observations, and return the actor's answer to the current ones."""
+        """Put actions of actor and chance next to the observations; return the actor's answer to the current ones."""
         batch, samples = self.settings.batch_size, self.settings.action_samples
         outputs = self._actor_pass.forward(self._both_observations.view(2 * batch, -1)).view(2, batch, -1)
         gaussian = _gaussian(outputs)

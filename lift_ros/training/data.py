@@ -72,7 +72,7 @@ def checked(data: TrainingData) -> TrainingData:
     if len(unknown):
         episode = int(np.searchsorted(data.offsets, unknown[0], side="right")) - 1
         raise UserError(
-            f"{len(unknown)} of {data.steps} steps have no reward, the first in episode number {episode} of those given; "
+            f"{len(unknown)} of {data.steps} steps have no reward, the first in episode {episode} of those given; "
             "label them in hindsight with --reward hindsight"
         )
     for name in ("observations", "actions", "final_observations"):

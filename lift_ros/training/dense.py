@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,13 +19,13 @@ class DenseParameters:
     def __init__(self, sizes: Sequence[int]) -> None:
         """Lay out layers sizes[0] → sizes[1] → …; values start at zero."""
         self.sizes = tuple(sizes)
-        self.values = torch.zeros(sum((i + 1) * o for i, o in zip(sizes, sizes[1:], strict=False)))
+        self.values = torch.zeros(sum((i + 1) * o for i, o in itertools.pairwise(sizes)))
         self.layers = self.views(self.values)
 
     def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Return each layer's (inputs + 1, outputs) view of a flat tensor laid out like the values."""
         result, start = [], 0
-        for inputs, outputs in zip(self.sizes, self.sizes[1:], strict=False):
+        for inputs, outputs in itertools.pairwise(self.sizes):
             stop = start + (inputs + 1) * outputs
             result.append(flat[start:stop].view(inputs + 1, outputs))
             start = stop

@@ -83,7 +83,7 @@ class TrainingOptions:
             raise UserError(f"hidden is {self.hidden!r}, but must name one width or more, each from 1 to 65536")
         if self.extra and self.algorithm == "CQL":
             raise UserError(
-                f"the option {next(iter(self.extra))!r} is not one of CQL's; known are {', '.join(sorted(option_names()))}"
+                f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted(option_names()))}"
             )
 
     def _check(self, name: str, good: bool, limit: str) -> None:

@@ -150,12 +150,11 @@ class _Run:
             progressed = load_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler)
         elif resume:
             raise UserError(f"there is no checkpoint {checkpoint_path(Path(out or ''))}; train without --resume")
-        batch = None
         total = self._options.updates
         with Progress(total, "training", unit="updates", enabled=show) as bar:
             bar.advance(progressed.done)
             while progressed.done < total:
-                batch = self._sampler.sample(self._options.batch_size, batch)
+                batch = self._sampler.sample(self._options.batch_size)
                 np.divide(batch.actions, self._action_radius, out=batch.actions)
                 losses = self._learner.update(batch)
                 progressed.done += 1
@@ -164,7 +163,11 @@ class _Run:
                 bar.advance(1, note=note)
                 if writer is not None:
                     _log(writer, "loss", losses, progressed.done)
-                if judge is not None and judge_every and (progressed.done % judge_every == 0 or progressed.done == total):
+                if (
+                    judge is not None
+                    and judge_every
+                    and (progressed.done % judge_every == 0 or progressed.done == total)
+                ):
                     self._judge(judge, progressed, path, writer)
                 if stop is not None and stop():
                     break

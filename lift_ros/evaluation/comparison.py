@@ -1,0 +1,111 @@
+"""A model next to the logging policy, the direct and the optimal policy on the same contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lift_ros.errors import UserError
+from lift_ros.evaluation.convergence import DEFAULT_STEPS, REPORTED_STEPS, Convergence, context_seeds, converge
+from lift_ros.policies.protocol import Policy
+from lift_ros.scenario import Scenario
+from lift_ros.seeds import derive_seed
+
+LOGGING_POLICY = "logging policy"
+DIRECT = "direct"
+OPTIMAL = "optimal"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Who converged how, by name, in the order of the table."""
+
+    scenario: str
+    steps: int
+    seeds: tuple[int, ...]
+    results: dict[str, Convergence]
+
+    def table(self) -> str:
+        """Return an aligned table of success, steps to arrive and distances."""
+        header = ["", "success", "steps to θ", *(f"distance at {step}" for step in REPORTED_STEPS)]
+        rows = [header]
+        for name, result in self.results.items():
+            low, middle, high = result.arrival_quartiles()
+            rows.append(
+                [name, f"{result.success:.2f}", f"{middle:.0f} [{low:.0f}, {high:.0f}]"]
+                + ["{1:.3f} [{0:.3f}, {2:.3f}]".format(*result.distance_quartiles(step)) for step in REPORTED_STEPS]
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, "median [quartiles] over contexts; inf: that share of contexts did not arrive"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "scenario": self.scenario,
+            "steps": self.steps,
+            "seeds": list(self.seeds),
+            "results": {name: result.as_dict() for name, result in self.results.items()},
+        }
+
+
+def compare(
+    scenario: Scenario,
+    models: Mapping[str, Policy],
+    *,
+    contexts: int = 100,
+    seeds: Sequence[int] = (0,),
+    steps: int = DEFAULT_STEPS,
+    advance: Callable[[str], None] = lambda name: None,
+) -> Comparison:
+    """Evaluate models and yardsticks on the same contexts; the logging policy may take the plant's whole step limit."""
+    if not seeds:
+        raise UserError("evaluation needs at least one seed")
+    everyone = [seed for base in seeds for seed in context_seeds(base, contexts)]
+    problem = scenario.make_problem()
+    results: dict[str, Convergence] = {}
+    try:
+        for name, policy in {**models, **yardsticks(scenario)}.items():
+            patience = problem.step_limit if name == LOGGING_POLICY else steps
+            results[name] = converge(scenario, policy, everyone, steps=steps, patience=patience, problem=problem)
+            advance(name)
+    finally:
+        problem.close()
+    return Comparison(scenario.name, steps, tuple(seeds), results)
+
+
+def yardsticks(scenario: Scenario) -> dict[str, Policy]:
+    """Return the policies a model is compared with: those that exist for this plant."""
+    policies: dict[str, Policy] = {LOGGING_POLICY: scenario.make_logging_policy()}
+    if scenario.observation_size == scenario.action_size:
+        policies[DIRECT] = scenario.make_policy("direct")
+    if scenario.plant.kind == "positioning":
+        from lift_ros.policies.optimal import OptimalPolicy
+        from lift_ros.positioning.plants import make_dynamics
+
+        policies[OPTIMAL] = OptimalPolicy(make_dynamics(scenario.plant.parameters))
+    return policies
+
+
+def make_judge(scenario: Scenario, *, contexts: int = 50, seed: int = 0) -> Callable[[Policy], dict[str, float]]:
+    """Return a measure of policies for use during training, on contexts that no evaluation uses."""
+    seeds = [derive_seed(seed, "evaluation during training", index) for index in range(contexts)]
+    problem = scenario.make_problem()
+
+    def judge(policy: Policy) -> dict[str, float]:
+        result = converge(scenario, policy, seeds, problem=problem)
+        distance = result.distance_quartiles(10)[1]
+        # Among equally successful policies the quicker one counts as the better.
+        score = result.success - distance / (1.0 + distance) / max(1, contexts)
+        return {
+            "score": score,
+            "success": result.success,
+            "distance_10": distance,
+            "distance_30": result.distance_quartiles(30)[1],
+            "mean_distance_30": float(np.mean(result.distances[:, 30])),
+        }
+
+    return judge

@@ -1,0 +1,80 @@
+"""A model's actor as an ONNX graph, for runtimes without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lift_ros.errors import UserError
+from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.training.model_file import write_bytes
+
+OPSET = 17
+IR_VERSION = 8
+
+
+def export_onnx(model: str | Path, out: str | Path) -> None:
+    """Write the actor of a model file: input `observation` (batch, size), output `action` inside the action ball."""
+    policy = load_model(model)
+    try:
+        import onnx
+    except ImportError as error:
+        raise UserError("ONNX is not installed; install it with `pip install onnx`") from error
+    graph = _Graph(onnx)
+    value = "observation"
+    mean, deviation = policy.observation_scaling
+    if mean.any() or (deviation != 1).any():
+        value = graph.node("Sub", value, graph.constant("observation_mean", mean))
+        value = graph.node("Div", value, graph.constant("observation_deviation", deviation))
+    layers = policy.actor_layers
+    for index, (weight, bias) in enumerate(layers):
+        inputs = [graph.constant(f"actor_{index}_weight", weight), graph.constant(f"actor_{index}_bias", bias)]
+        value = graph.node("Gemm", value, *inputs)
+        if index < len(layers) - 1:
+            value = graph.node("Relu", value)
+    value = graph.node("Tanh", value)
+    norm = graph.node("ReduceL2", value, axes=[1], keepdims=1)
+    norm = graph.node("Max", norm, graph.constant("one", np.ones(1, dtype=np.float32)))
+    value = graph.node("Div", value, norm)
+    radius = graph.constant("action_radius", np.array([policy.action_radius], dtype=np.float32))
+    graph.node("Mul", value, radius, output="action")
+    write_bytes(out, graph.serialise(policy))
+
+
+class _Graph:
+    """Collects nodes and constants; names of intermediate values are numbered."""
+
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def constant(self, name: str, array: Any) -> str:
+        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        name = output or f"value_{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def serialise(self, policy: LearnedPolicy) -> bytes:
+        helper, floats = self._onnx.helper, self._onnx.TensorProto.FLOAT
+        graph = helper.make_graph(
+            self._nodes,
+            "lift_ros policy",
+            [helper.make_tensor_value_info("observation", floats, ["batch", policy.observation_size])],
+            [helper.make_tensor_value_info("action", floats, ["batch", policy.action_size])],
+            self._constants,
+        )
+        model = helper.make_model(
+            graph,
+            producer_name="lift_ros",
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+        )
+        helper.set_model_props(model, {"model_sha256": policy.hash, "algorithm": policy.algorithm})
+        self._onnx.checker.check_model(model)
+        return bytes(model.SerializeToString())
