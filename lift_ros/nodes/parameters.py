@@ -151,10 +151,10 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         Parameter("exit_when_done", False, "true or false", "end the process after the last episode"),
         Parameter(
             "model_from",
-            0,
+            -1,
             "1",
-            "from this episode on wait until the augmentor serves a model; 0 never waits",
-            low=0,
+            "from this episode on wait for the augmentor's model before the first move; -1 never waits",
+            low=-1,
             high=2**31 - 1,
         ),
         Parameter(

@@ -68,7 +68,8 @@ class PolicyNode(LiftNode):
         if self.value("delay") > 0.0:
             time.sleep(self.value("delay"))
         self._publisher.publish(convert.proposal_to_message(proposal))
-        self._answered, self._last = key, proposal
+        if proposal.action.size:
+            self._answered, self._last = key, proposal
         self.diagnostics.count("queries")
         self.diagnostics.latency("answer", time.monotonic_ns() - received_ns)
 

@@ -1,0 +1,85 @@
+"""What the arbiter has sent and nobody has answered yet, so that it can be sent again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+from lift_ros.collection.exchange import Hold, Move, Party, Query, Receipt, Reset
+from lift_ros.collection.records import Episode, Step
+from lift_ros.nodes import convert
+
+
+class Outbox:
+    """Publishes and remembers; receivers know repeats by episode and step and never act twice."""
+
+    def __init__(self, *, plant: Any, policies: Any, steps: Any, episodes: Any) -> None:
+        self._plant = plant
+        self._policies = policies
+        self._steps = steps
+        self._episodes = episodes
+        self._command: Any = None
+        self._query: Any = None
+        self._records: dict[tuple[int, int | None], tuple[Any, Any, int]] = {}  # publisher, message, when
+        self._repeated_ns = 0
+        self.commanded_ns = 0
+        self.asked_ns = 0
+        self._recorded_ns = 0
+
+    def command(self, command: Reset | Move | Hold) -> None:
+        """Command the plant."""
+        message = convert.command_to_message(command, time.time_ns())
+        if not isinstance(command, Hold):  # a hold is not answered
+            self._command = message
+        self._plant.publish(message)
+        self.commanded_ns = time.monotonic_ns()
+
+    def ask(self, query: Query) -> None:
+        """Ask the policies."""
+        self._query = convert.query_to_message(query, time.time_ns())
+        self._policies.publish(self._query)
+        self.asked_ns = time.monotonic_ns()
+
+    def record_step(self, step: Step) -> None:
+        """Have a step recorded."""
+        self._record(self._steps, convert.step_to_message(step), (step.episode, step.index))
+
+    def record_episode(self, episode: Episode) -> None:
+        """Have the end of an episode recorded."""
+        self._record(self._episodes, convert.episode_to_message(episode), (episode.index, None))
+
+    def _record(self, publisher: Any, message: Any, key: tuple[int, int | None]) -> None:
+        publisher.publish(message)
+        self._recorded_ns = time.monotonic_ns()
+        self._records[key] = (publisher, message, self._recorded_ns)
+
+    def confirm(self, receipt: Receipt) -> int | None:
+        """Forget what is recorded; return when it was sent, or None where nobody waited for it."""
+        record = self._records.pop((receipt.episode, receipt.step), None)
+        return None if record is None else record[2]
+
+    def forget_records(self) -> None:
+        """Repeat no record any more."""
+        self._records.clear()
+
+    def since(self, party: Party) -> int:
+        """Return since when a party is waited for."""
+        if party is Party.PLANT:
+            return self.commanded_ns
+        return self._recorded_ns if party is Party.RECORDER else self.asked_ns
+
+    def repeat_due(self, parties: Collection[Party], now_ns: int, period: float) -> bool:
+        """Send again what `parties` have not answered for a period; return whether something was sent."""
+        latest = max((self.since(party) for party in parties), default=now_ns)
+        if now_ns - max(latest, self._repeated_ns) < period * 1e9:
+            return False
+        self._repeated_ns = now_ns
+        if Party.PLANT in parties:
+            self._plant.publish(self._command)
+        if Party.RECORDER in parties:
+            for publisher, message, _ in list(self._records.values()):
+                publisher.publish(message)
+        if Party.LOGGING_POLICY in parties or Party.AUGMENTOR in parties:
+            self._policies.publish(self._query)
+        return True
