@@ -1,0 +1,86 @@
+"""`lift run`: the graph of the launch files as supervised processes, where `ros2 launch` is not installed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import yaml
+
+from lift_ros.errors import UserError
+from lift_ros.nodes.graph import HARDWARE, SIMULATOR, GraphOptions
+from lift_ros.nodes.graph_run import run_graph
+from lift_ros.nodes.parameters import Value
+from lift_ros.nodes.supervisor import GraphFailed
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--scenario", required=True, help="name of a scenario, or path of a YAML file")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="RUN", help="folder of the run, created or continued"
+    )
+    parser.add_argument("--mode", choices=("collect", "shadow", "evaluate"), default="collect", help="default: collect")
+    parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
+    parser.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    parser.add_argument("--model", type=Path, help="model that the augmentor serves from the start")
+    parser.add_argument(
+        "--train-after", type=int, default=0, metavar="N", help="train after N episodes and go on with the model"
+    )
+    parser.add_argument("--no-wait", action="store_true", help="go on collecting while the first model is trained")
+    parser.add_argument(
+        "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
+    )
+    parser.add_argument("--namespace", default="lift", help="namespace of the graph (default: lift)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NODE.NAME=VALUE",
+        help="set a node's parameter, for example augmentor.delay=0.1; may be repeated",
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not show the nodes' logs")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
+    options = GraphOptions(
+        scenario=arguments.scenario,
+        run=arguments.out,
+        mode=arguments.mode,
+        episodes=arguments.episodes,
+        p=arguments.p,
+        seed=arguments.seed,
+        model=arguments.model,
+        train_after=arguments.train_after,
+        wait_for_model=not arguments.no_wait,
+        plant=arguments.plant,
+        namespace=arguments.namespace.strip("/"),
+        parameters=parse_settings(arguments.set),
+    )
+    try:
+        result = run_graph(options, show_logs=not arguments.quiet)
+    except GraphFailed as error:
+        print(f"lift run: {error}")
+        return 1
+    seen = result.status
+    print(f"{seen.episodes_done} episodes, {seen.episodes_reached} at their goal, in {arguments.out}")
+    if not result.completed:
+        return 0
+    if seen.episodes_done and not seen.episodes_reached:
+        print("lift run: no episode reached its goal; lift inspect shows why they ended")
+        return 1
+    return 0
+
+
+def parse_settings(words: list[str]) -> dict[str, dict[str, Value]]:
+    """Turn `node.name=value` words into parameters by node; values are read as YAML."""
+    settings: dict[str, dict[str, Value]] = {}
+    for word in words:
+        target, equals, text = word.partition("=")
+        node, dot, name = target.partition(".")
+        if not (equals and dot and node and name):
+            raise UserError(f"--set {word!r} is not of the form NODE.NAME=VALUE, for example augmentor.delay=0.1")
+        settings.setdefault(node, {})[name] = yaml.safe_load(text)
+    return settings

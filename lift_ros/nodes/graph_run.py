@@ -1,0 +1,57 @@
+"""Brings up a graph as supervised processes and sees it through: what `lift run` and `lift demo` share."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from lift_ros.nodes.graph import GraphOptions, graph_nodes
+from lift_ros.nodes.launching import process_specs
+from lift_ros.nodes.live_view import LiveView, RunStatus
+from lift_ros.nodes.supervisor import Supervisor, stop_on_signals
+
+
+@dataclass(frozen=True)
+class GraphResult:
+    """How a graph ended."""
+
+    completed: bool  # False: it was interrupted
+    status: RunStatus  # what the monitor saw last
+
+
+def own_domain() -> int:
+    """Return the user's ROS domain, or one that follows from this process, so that two runs do not meet."""
+    given = os.environ.get("ROS_DOMAIN_ID")
+    return int(given) if given else 1 + os.getpid() % 100
+
+
+def run_graph(
+    options: GraphOptions, *, show_logs: bool = True, stream: TextIO | None = None, plain_interval_s: float = 5.0
+) -> GraphResult:
+    """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
+    output = stream or sys.stdout
+    rows = graph_nodes(options)
+    wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
+    view = LiveView(int(wanted) or None, stream=output, plain_interval_s=plain_interval_s)
+
+    def on_line(name: str, line: str) -> None:
+        status = RunStatus.from_json(line) if name == "monitor" else None
+        if status is not None:
+            view.update(status)
+
+    with tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
+        specs = process_specs(rows, options.namespace, Path(folder), own_domain())
+        log = view.log if show_logs else _nothing
+        with Supervisor(specs, on_line=on_line, log=log, colour=output.isatty()) as supervisor:
+            supervisor.run(interrupted)
+            completed = not interrupted()
+    view.close()
+    return GraphResult(completed, view.status)
+
+
+def _nothing(_line: str) -> None:
+    """Swallow log lines of a graph whose progress is shown elsewhere."""

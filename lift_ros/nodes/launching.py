@@ -1,0 +1,50 @@
+"""From rows of the graph's table to processes: commands and parameter files for `lift run`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from lift_ros.nodes.graph import NodeEntry
+from lift_ros.nodes.parameters import Value
+from lift_ros.nodes.supervisor import ProcessSpec
+
+
+def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domain: int) -> list[ProcessSpec]:
+    """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
+    environment = {
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",
+        "RCUTILS_LOGGING_USE_STDOUT": "1",
+    }
+    return [
+        ProcessSpec(
+            row.executable,
+            node_command(row.executable, row.parameters, namespace, folder),
+            restarts=row.restarts,
+            ends_graph=row.ends_graph,
+            environment=environment,
+        )
+        for row in rows
+    ] + [
+        ProcessSpec(
+            "monitor",
+            node_command("monitor", {}, namespace, folder),
+            restarts=1,
+            quiet=True,
+            environment=environment,
+        )
+    ]
+
+
+def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
+    """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
+    command = [sys.executable, "-m", f"lift_ros.nodes.{executable}_node", "--ros-args", "-r", f"__ns:=/{namespace}"]
+    if parameters:
+        path = folder / f"{executable}.yaml"
+        path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))
+        command += ["--params-file", str(path)]
+    return command
