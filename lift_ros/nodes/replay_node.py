@@ -1,0 +1,156 @@
+"""Publishes a recorded run again: any topic whose message package is installed, byte for byte as it was recorded."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import rclpy
+import yaml
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
+
+from lift_ros.bags.replaying import Recorded, RecordedTopic, choose_topics, in_time, recorded_messages
+from lift_ros.errors import UserError
+from lift_ros.nodes.base import prepare_transport
+
+QUEUE = 1000
+POLL_SECONDS = 0.05
+LAST_WORDS_SECONDS = 5.0  # how long readers may take to confirm the last messages
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """How many messages were published, and which topics could not be and why."""
+
+    published: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def message_class(type_name: str) -> Any:
+    """Return the class of `package/msg/Name`; ImportError where it is not installed here."""
+    package, kind, name = type_name.split("/")
+    try:
+        return getattr(importlib.import_module(f"{package}.{kind}"), name)
+    except AttributeError as error:
+        raise ImportError(f"package {package} has no message {name}") from error
+
+
+def quality_of(topic: RecordedTopic) -> QoSProfile:
+    """Return a profile that reaches every reader and keeps what was latched latched."""
+    try:
+        profiles = yaml.safe_load(topic.qos) or []
+    except yaml.YAMLError:
+        profiles = []
+    durabilities = [profile.get("durability") for profile in profiles if isinstance(profile, dict)]
+    latched = bool(durabilities) and all(entry in (1, "transient_local") for entry in durabilities)
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=QUEUE,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+    )
+
+
+class ReplayNode(Node):
+    """Holds one publisher per recorded topic."""
+
+    def __init__(self, topics: Iterable[RecordedTopic], prefix: str = "") -> None:
+        super().__init__("replay")
+        self.report = ReplayReport()
+        self._talkers: dict[str, Publisher[Any]] = {}
+        self._unchecked: dict[str, Any] = {}
+        for topic in topics:
+            try:
+                kind = message_class(topic.type_name)
+            except (ImportError, ValueError) as error:
+                self.report.skipped[topic.name] = f"{topic.type_name} is not installed ({error})"
+                continue
+            self._talkers[topic.name] = self.create_publisher(kind, prefix + topic.name, quality_of(topic))
+            self._unchecked[topic.name] = kind
+            self.report.published[topic.name] = 0
+
+    def wait_for_readers(self, seconds: float) -> bool:
+        """Wait until somebody listens to each of the topics; False where that did not happen in time."""
+        deadline = time.monotonic() + seconds
+        while not all(talker.get_subscription_count() for talker in self._talkers.values()):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def publish(self, message: Recorded) -> None:
+        """Publish one recorded message as it is; the first of each topic is decoded to see that types agree."""
+        talker = self._talkers.get(message.topic)
+        if talker is None:
+            return
+        kind = self._unchecked.pop(message.topic, None)
+        if kind is not None and not _decodes(message.data, kind):
+            self.report.skipped[message.topic] = "its messages are not of the type that is installed here"
+            del self.report.published[message.topic]
+            self.destroy_publisher(self._talkers.pop(message.topic))
+            return
+        talker.publish(message.data)
+        self.report.published[message.topic] += 1
+
+    def flush(self) -> None:
+        """Wait until readers have confirmed what they were sent."""
+        for talker in self._talkers.values():
+            talker.wait_for_all_acked(Duration(seconds=LAST_WORDS_SECONDS))
+
+    @property
+    def empty(self) -> bool:
+        """Whether none of the topics can be published."""
+        return not self._talkers
+
+
+def _decodes(data: bytes, kind: Any) -> bool:
+    try:
+        deserialize_message(data, kind)
+    except Exception:  # rmw raises different errors for different middlewares
+        return False
+    return True
+
+
+def replay(
+    run: Path,
+    *,
+    rate: float = 1.0,
+    topics: list[str] | None = None,
+    loop: bool = False,
+    prefix: str = "",
+    wait: float = 1.0,
+    longest_pause: float | None = None,
+) -> ReplayReport:
+    """Publish a run's topics in original or scaled time, once or until interrupted."""
+    if not rate > 0:
+        raise UserError(f"--rate {rate:g} must be more than 0; 2 is twice the original speed")
+    chosen = choose_topics(run, topics)
+    prepare_transport()
+    # Ctrl-C ends the command as it ends any other; ROS is shut down below.
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = ReplayNode(chosen.values(), prefix)
+        try:
+            if node.empty:
+                reasons = "; ".join(f"{name}: {reason}" for name, reason in node.report.skipped.items())
+                raise UserError(f"run {run}: none of its topics can be published: {reasons or 'it has none'}")
+            node.wait_for_readers(wait)
+            while True:
+                for message in in_time(recorded_messages(run, chosen), rate, longest_pause):
+                    node.publish(message)
+                node.flush()
+                if not loop:
+                    return node.report
+        finally:
+            node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
