@@ -69,8 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
     text = "\n\n".join(
         (
             f"Batches of {BATCH} shortcuts, {SIZE}-dimensional coordinate walks, λ = {RADIUS}, C = 0. Times are "
-            f"medians over turns of {BATCHES} batches; the ratio is the median over turns of the time relative to stock d3rlpy "
-            "drawing as many plain transitions in the same turn.",
+            f"medians over turns of {BATCHES} batches; the ratio is the median over turns of the time relative to "
+            "stock d3rlpy drawing as many plain transitions in the same turn.",
             against_stock(repeats),
             by_length(repeats),
             building(max(3, repeats // 3)),

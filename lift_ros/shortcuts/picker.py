@@ -135,8 +135,7 @@ class _Walk:
 
     def action(self, start: int, stop: int) -> Any:
         """Return the sum of the actions between two states."""
-        action = np.empty(self.nodes.sums.shape[1], dtype=self.dtype)
-        return np.subtract(self.nodes.sums[stop], self.nodes.sums[start], out=action, casting="same_kind")
+        return (self.nodes.sums[stop] - self.nodes.sums[start]).astype(self.dtype)
 
     def draw(self, start: int, pool: list[float]) -> int:
         """Return how many steps after `start` a shortcut ends: proposed uniformly, accepted by its weight."""
