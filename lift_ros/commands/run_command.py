@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.nodes.graph import HARDWARE, SIMULATOR, GraphOptions
 from lift_ros.nodes.graph_run import run_graph
@@ -64,11 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     except GraphFailed as error:
         print(f"lift run: {error}")
         return 1
-    seen = result.status
-    print(f"{seen.episodes_done} episodes, {seen.episodes_reached} at their goal, in {arguments.out}")
-    if not result.completed:
-        return 0
-    if seen.episodes_done and not seen.episodes_reached:
+    recorded = sum(result.outcomes.values())
+    words = ", ".join(f"{count} {outcome.name.lower().replace('_', ' ')}" for outcome, count in result.outcomes.items())
+    print(f"{recorded} episodes recorded in {arguments.out}" + (f": {words}" if words else ""))
+    if result.completed and recorded and not result.outcomes.get(Outcome.REACHED):
         print("lift run: no episode reached its goal; lift inspect shows why they ended")
         return 1
     return 0

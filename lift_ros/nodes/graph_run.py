@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from lift_ros.bags.reader import RunReader
+from lift_ros.collection.records import Outcome
 from lift_ros.nodes.graph import GraphOptions, graph_nodes
 from lift_ros.nodes.launching import process_specs
 from lift_ros.nodes.live_view import LiveView, RunStatus
@@ -20,7 +24,7 @@ class GraphResult:
     """How a graph ended."""
 
     completed: bool  # False: it was interrupted
-    status: RunStatus  # what the monitor saw last
+    outcomes: Mapping[Outcome, int]  # of the episodes that this graph recorded, read from the run itself
 
 
 def own_domain() -> int:
@@ -35,6 +39,7 @@ def run_graph(
     """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
     output = stream or sys.stdout
     rows = graph_nodes(options)
+    before = set(RunReader(options.run).episode_indices) if options.run.exists() else set()
     wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
     view = LiveView(int(wanted) or None, stream=output, plain_interval_s=plain_interval_s)
 
@@ -50,7 +55,14 @@ def run_graph(
             supervisor.run(interrupted)
             completed = not interrupted()
     view.close()
-    return GraphResult(completed, view.status)
+    return GraphResult(completed, _outcomes(options.run, before))
+
+
+def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
+    if not run.exists():
+        return Counter()
+    reader = RunReader(run)
+    return Counter(reader.episode(index).outcome for index in reader.episode_indices if index not in before)
 
 
 def _nothing(_line: str) -> None:

@@ -28,7 +28,8 @@ class RunStatus:
 
     episode: int = 0
     step: int = 0
-    episodes_done: int = 0
+    episodes_done: int = 0  # in the run
+    episodes_seen: int = 0  # of these since the monitor listens
     episodes_reached: int = 0
     episodes_aborted: int = 0
     steps_done: int = 0
@@ -56,7 +57,7 @@ class RunStatus:
 def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> str:
     """Return the view as text, one fact per line."""
     of = f" of {episodes_wanted}" if episodes_wanted else ""
-    success = f"{status.episodes_reached / status.episodes_done:.0%}" if status.episodes_done else "–"
+    success = f"{status.episodes_reached / status.episodes_seen:.0%}" if status.episodes_seen else "–"
     share = f"{status.augmented_steps / status.steps_done:.0%}" if status.steps_done else "–"
     mean = f"{status.mean_steps:.1f}" if status.mean_steps == status.mean_steps else "–"
     left = _time_left(status, episodes_wanted, elapsed_s)
@@ -75,9 +76,9 @@ def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> 
 
 
 def _time_left(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> str:
-    if not episodes_wanted or not status.episodes_done:
+    if not episodes_wanted or not status.episodes_seen:
         return ""
-    remaining = max(0, episodes_wanted - status.episodes_done) * elapsed_s / status.episodes_done
+    remaining = max(0, episodes_wanted - status.episodes_done) * elapsed_s / status.episodes_seen
     return f"about {remaining:.0f} s left"
 
 

@@ -64,11 +64,12 @@ class Monitor(LiftNode):
 
     def _on_episode(self, message: Any) -> None:
         seen = self._seen
-        seen.episodes_done += 1
+        seen.episodes_done = message.episode + 1  # those before this node's start count, too
+        seen.episodes_seen += 1
         seen.episodes_reached += message.outcome == Outcome.REACHED
         seen.episodes_aborted += message.outcome == Outcome.ABORTED
         self._steps_of_ended += message.steps
-        seen.mean_steps = self._steps_of_ended / seen.episodes_done
+        seen.mean_steps = self._steps_of_ended / seen.episodes_seen
 
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:

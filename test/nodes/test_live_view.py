@@ -46,7 +46,9 @@ def test_unknown_keys_of_a_newer_monitor_are_ignored() -> None:
 
 
 def test_shares_are_shown_in_percent() -> None:
-    text = render(RunStatus(episodes_done=4, episodes_reached=3, steps_done=10, augmented_steps=2), 8, 12.0)
+    text = render(
+        RunStatus(episodes_done=4, episodes_seen=4, episodes_reached=3, steps_done=10, augmented_steps=2), 8, 12.0
+    )
     assert "success 75%" in text
     assert "augmented 20%" in text
     assert "about 12 s left" in text
