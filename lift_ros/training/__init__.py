@@ -1,4 +1,4 @@
-"""Episodes to a policy: CQL and friends, and the model file; each name is imported when first used, torch being slow."""
+"""Episodes to a policy: CQL and friends, and the model file; names are imported when first used, torch being slow."""
 
 from __future__ import annotations
 
