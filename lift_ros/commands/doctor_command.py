@@ -1,0 +1,52 @@
+"""`lift doctor`: a table of what this machine has, the remedy for what it lacks, and whether collecting can start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from lift_ros.commands.doctor_checks import Finding, Status, examine
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("--json", action="store_true", help="for programs: one JSON object instead of the table")
+    parser.add_argument(
+        "--bags", type=Path, default=Path("."), help="folder for bags, to look for free disk (default: .)"
+    )
+
+
+def can_collect(findings: list[Finding]) -> bool:
+    """Whether nothing that was found stops collecting."""
+    return all(finding.status is not Status.BAD for finding in findings)
+
+
+def as_json(findings: list[Finding]) -> str:
+    """Return the findings for programs."""
+    rows = [
+        {"name": finding.name, "status": finding.status.value, "found": finding.found, "remedy": finding.remedy}
+        for finding in findings
+    ]
+    return json.dumps({"can_collect": can_collect(findings), "checks": rows}, indent=2)
+
+
+def as_line(finding: Finding) -> str:
+    """Return one line of the table, and a second one for the remedy."""
+    line = f"{finding.status.value:<5} {finding.name:<17} {finding.found}"
+    return f"{line}\n{'':<24}→ {finding.remedy}" if finding.remedy else line
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was found; 0 where collecting can start, else 1."""
+    findings = []
+    for finding in examine(arguments.bags):
+        findings.append(finding)
+        if not arguments.json:
+            print(as_line(finding), flush=True)
+    ready = can_collect(findings)
+    if arguments.json:
+        print(as_json(findings))
+    else:
+        print("Collecting can start." if ready else "Collecting cannot start: see the lines marked `bad`.")
+    return 0 if ready else 1
