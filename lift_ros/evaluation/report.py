@@ -15,6 +15,7 @@ from lift_ros.collection.records import Episode
 from lift_ros.evaluation import report_figures
 from lift_ros.evaluation.frames import Frame
 from lift_ros.evaluation.phases import Phase, PhaseSummary, split_phases, summarise
+from lift_ros.evaluation.scores import Scores
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -35,7 +36,7 @@ class ReportContent:
     title: str
     episodes: Sequence[Episode]
     threshold: float
-    scores: Mapping[str, float] = field(default_factory=dict)  # dataset scores by name
+    scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
     frames: Sequence[Frame] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
@@ -139,13 +140,19 @@ def _section(title: str, figure: Figure, caption: str) -> str:
     )
 
 
-def _scores_section(scores: Mapping[str, float]) -> str:
+def _scores_section(scores: Mapping[Phase, Scores]) -> str:
     if not scores:
         return ""
-    rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{value:.3f}</td></tr>" for name, value in scores.items())
+    head = "".join(f"<th>{name}</th>" for name in ("data of", "trajectory quality", "state–action coverage", "pairs"))
+    rows = "".join(
+        f"<tr><td>{phase.value}</td><td>{score.trajectory_quality:.3f}</td><td>{score.coverage:.3f}</td>"
+        f"<td>{score.pairs}</td></tr>"
+        for phase, score in scores.items()
+    )
     return (
-        "<h2>Dataset scores</h2><table><thead><tr><th>score</th><th>value</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
+        f"<h2>Dataset scores</h2><table id=scores><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        "<p class=lead>Trajectory quality is 1 for the best return and 0 for the worst; coverage counts distinct "
+        "state–action cells relative to the logging policy's data.</p>"
     )
 
 

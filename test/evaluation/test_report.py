@@ -11,7 +11,9 @@ import pytest
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.evaluation.frames import Frame
+from lift_ros.evaluation.phases import Phase
 from lift_ros.evaluation.report import ReportContent, phase_summaries, text_table, write_report
+from lift_ros.evaluation.scores import Scores
 
 
 def make_episode(length: int, mode: Mode, source: Source) -> Episode:
@@ -23,7 +25,7 @@ def make_episode(length: int, mode: Mode, source: Source) -> Episode:
     return Episode(0, 1, mode, Outcome.REACHED, steps, path[-1], final_position=path[-1], goal=np.zeros(2))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def content() -> ReportContent:
     return ReportContent(
         title="Fetch <reach>",
@@ -33,17 +35,18 @@ def content() -> ReportContent:
             make_episode(5, Mode.EVALUATE, Source.AUGMENTOR),
         ],
         threshold=0.05,
-        scores={"trajectory quality": 0.5},
+        scores={Phase.LOGGING_POLICY: Scores(-9.0, 0.5, 12, 1.0, 7, 1.0)},
         frames=[Frame(0, np.zeros((8, 8, 3), np.uint8)), Frame(5, np.zeros((8, 8, 3), np.uint8))],
         parameters={"seed": 7, "note": "<script>"},
         commands=["lift demo --seed 7"],
     )
 
 
-@pytest.fixture
-def page(content: ReportContent, tmp_path: Path) -> str:
-    write_report(content, tmp_path / "new" / "report.html")
-    return (tmp_path / "new" / "report.html").read_text()
+@pytest.fixture(scope="module")
+def page(content: ReportContent, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "new" / "report.html"
+    write_report(content, path)
+    return path.read_text()
 
 
 def test_the_page_refers_to_nothing_outside_itself(page: str) -> None:
@@ -77,6 +80,10 @@ def test_parameters_and_commands_are_there(page: str) -> None:
 def test_the_table_has_a_row_per_phase(page: str) -> None:
     rows = re.findall(r"<tr><td>([^<]+)</td><td>1</td><td>([^<]+)</td><td>100%</td>", page)
     assert rows == [("logging policy", "40.0"), ("LIFT collection", "10.0"), ("learned policy", "5.0")]
+
+
+def test_dataset_scores_stand_in_a_table(page: str) -> None:
+    assert "<tr><td>logging policy</td><td>0.500</td><td>1.000</td><td>12</td></tr>" in page
 
 
 def test_every_tag_is_closed(page: str) -> None:

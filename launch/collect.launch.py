@@ -1,0 +1,10 @@
+"""Collect episodes: plant, logging policy, augmentor, arbiter, recorder and, with `train_after`, the trainer."""
+
+from launch import LaunchDescription
+
+from lift_ros.nodes.launch_graph import graph_description
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what `ros2 launch` starts."""
+    return graph_description()

@@ -1,0 +1,10 @@
+"""The whole loop on the simulated Fetch arm: record the routine, train, go on with LIFT."""
+
+from launch import LaunchDescription
+
+from lift_ros.nodes.launch_graph import graph_description
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return what `ros2 launch` starts."""
+    return graph_description(scenario="fetch-reach", train_after="50", run="runs/fetch")

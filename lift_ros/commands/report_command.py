@@ -1,0 +1,24 @@
+"""`lift report`: the HTML page of recorded runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lift_ros.evaluation.report import phase_summaries, text_table, write_report
+from lift_ros.evaluation.report_content import gather
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="runs of one scenario, in the order made")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page (default: report.html)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page and print its table."""
+    content = gather(arguments.runs)
+    write_report(content, arguments.out)
+    print(text_table(phase_summaries(content.episodes)))
+    print(f"report: {arguments.out}")
+    return 0
