@@ -120,7 +120,7 @@ class SimulatedPositioning:
             values.copy(),
             moved.position,
             start.goal.copy(),
-            start.context.ravel(),
+            start.context.flatten(),
             reward,
             moved.distance <= self.dynamics.threshold,
         )
