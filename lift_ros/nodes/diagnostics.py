@@ -48,7 +48,7 @@ class Status(Enum):
     WAITING_FOR_EPISODES = (_OK, "The trainer waits until enough episodes are recorded.")
     TRAINING = (_OK, "A model is being trained.")
     TRAINED = (_OK, "A model was trained and announced.")
-    TRAINING_FAILED = (_ERROR, "Training has failed; it is tried again after further episodes.")
+    TRAINING_FAILED = (_ERROR, "Training has failed and is tried again in a moment.")
 
     @property
     def level(self) -> bytes:

@@ -16,7 +16,7 @@ from lift_ros.scenario import Scenario, load_scenario
 PATIENT_DEADLINES: Mapping[str, Value] = {
     "plant_deadline": 30.0,
     "logging_policy_deadline": 30.0,
-    "augmentor_deadline": 30.0,
+    "augmentor_deadline": 10.0,
 }
 RESTARTS = 5
 SIMULATOR = "simulator"
@@ -101,6 +101,8 @@ def _arbiter(options: GraphOptions, scenario: Scenario) -> NodeEntry:
     }
     if options.train_after and options.wait_for_model:
         parameters["model_from"] = options.train_after
+    elif options.model is not None:
+        parameters["model_from"] = 0
     if options.plant == SIMULATOR:
         parameters.update(PATIENT_DEADLINES)
     return _entry("arbiter", parameters, options, ends_graph=True)

@@ -193,7 +193,7 @@ class PlantNode(LiftNode):
 
     def _check_watchdog(self) -> None:
         status = self.diagnostics.status
-        if self._over or self._stopped or status in (Status.HOLDING, Status.HELD):
+        if self._over or self._stopped or self._executed == 0 or status in (Status.HOLDING, Status.HELD):
             return
         watchdog = self.value("watchdog")
         silence = (time.monotonic_ns() - self._heard_ns) / 1e9

@@ -1,0 +1,54 @@
+"""Executable `fetch_simulator`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from sensor_msgs.msg import Image, JointState
+
+from lift_ros.nodes import convert, qos
+from lift_ros.nodes.base import run
+from lift_ros.nodes.simulator import SimulatorNode
+from lift_ros.positioning.problem import Observed, Problem
+from lift_ros.scenario import Scenario
+
+
+class FetchSimulator(SimulatorNode):
+    """Simulates a Fetch arm with MuJoCo; joint states and camera images are for viewers."""
+
+    executable = "fetch_simulator"
+    summary = "a plant: simulates the Fetch arm of a scenario with MuJoCo"
+    kinds = ("fetch_reach", "fetch_touch_and_place")
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._joint_publisher = self.create_publisher(JointState, qos.JOINT_STATES, qos.VIEW)
+        self._image_publisher = self.create_publisher(Image, qos.IMAGE, qos.VIEW)
+
+    def make_problem(self, scenario: Scenario) -> Problem:
+        """Build the simulation, with a camera where one is wanted."""
+        return scenario.make_problem(render_size=self.value("image_size") or None)
+
+    def read(self) -> Observed:
+        """Return what the simulation gave and show it to viewers."""
+        observed = super().read()
+        problem: Any = self.problem
+        if self.value("joint_states"):
+            joints = JointState()
+            joints.header.stamp = self.get_clock().now().to_msg()
+            joints.name = list(problem.joint_names)
+            joints.position = problem.joint_positions().tolist()
+            self._joint_publisher.publish(joints)
+        if observed.image is not None and self._image_publisher.get_subscription_count():
+            self._image_publisher.publish(convert.image_to_message(observed.image))
+        return observed
+
+
+def main() -> int:
+    """Run the node."""
+    return run(FetchSimulator)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
