@@ -39,8 +39,9 @@ class Key:
 
     def allowed(self) -> str:
         """Return the allowed values in words."""
+        ending = ", or null" if self.optional else ""
         if self.choices:
-            return "one of " + ", ".join(map(str, self.choices))
+            return "one of " + ", ".join(map(str, self.choices)) + ending
         words = _KINDS[self.kind] + (f" of {self.length} numbers" if self.length is not None else "")
         limits = []
         if self.above is not None:
@@ -49,7 +50,7 @@ class Key:
             limits.append(f">= {self.low:g}")
         if self.high is not None:
             limits.append(f"<= {self.high:g}")
-        return " ".join([words, " and ".join(limits)]).strip() + (", or null" if self.optional else "")
+        return " ".join([words, " and ".join(limits)]).strip() + ending
 
     def convert(self, value: Any) -> Any:
         """Return the value in this key's type; ValueError where it is not allowed."""

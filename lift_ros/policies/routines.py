@@ -70,9 +70,10 @@ class WatchedPolicy:
     def act(self, observation: FloatArray) -> FloatArray:
         """Return the routine's action as an array of its own."""
         # A copy both ways: a routine may keep and change what it was given, and change what it has returned.
-        answer = self._policy.act(np.array(observation))
+        answer: Any = self._policy.act(np.array(observation))
         try:
-            action = np.array(answer, dtype=np.float64)
+            # As an array None would be NaN, which hides that a `return` is missing.
+            action = np.array("nothing" if answer is None else answer, dtype=np.float64)
         except (TypeError, ValueError):
             raise UserError(
                 f"routine {self._name} answered {answer!r}: return an array of {self._action_size} numbers"

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lift_ros.errors import UserError
+from lift_ros.policies.coordinate_walk import CoordinateWalk, NoisyCoordinateWalk, coordinate_walk
+from lift_ros.policies.displacement import DisplacementReader
+from lift_ros.policies.protocol import Policy, SeededPolicy, begin_episode
+from lift_ros.policies.routines import GeneratorPolicy
+from lift_ros.positioning import DISTORTIONS
+from lift_ros.scenario import load_scenario, scenario_names
+
+
+def test_walks_one_axis_after_the_other_and_halves_the_step() -> None:
+    walk = CoordinateWalk(dim=2, step=0.1)
+    position = np.array([0.25, -0.12])
+    actions, states = [], []
+    for _ in range(6):
+        action = walk.act(position)
+        actions.append(action.tolist())
+        states.append((walk.axis, walk.step_size, walk.direction))
+        position = position + action
+    assert states == [
+        (0, 0.1, -1.0),
+        (0, 0.1, -1.0),
+        # 0.05 is within half a step: the next axis
+        (1, 0.1, 1.0),
+        # -0.02 is within half a step: the next round with half the step
+        (0, 0.05, -1.0),
+        # 0 along the first axis: the second, within half a step down to l = 0.025
+        (1, 0.025, 1.0),
+        (1, 0.0125 / 2, -1.0),
+    ]
+    assert actions[0] == [-0.1, 0.0] and actions[2] == [0.0, 0.1]
+
+
+def test_leaves_an_axis_when_a_step_did_not_help() -> None:
+    walk = CoordinateWalk(dim=2, step=0.1)
+    assert walk.act(np.array([0.5, 0.5])).tolist() == [-0.1, 0.0]
+    assert walk.act(np.array([0.5, 0.5])).tolist() == [0.0, -0.1]
+
+
+def test_forgets_everything_on_reset() -> None:
+    walk, fresh = CoordinateWalk(dim=3, step=0.2), CoordinateWalk(dim=3, step=0.2)
+    position = np.array([0.5, -0.3, 0.1])
+    for _ in range(8):
+        position = position + walk.act(position)
+    assert walk.step_size < 0.2
+    walk.reset()
+    assert (walk.axis, walk.step_size, walk.direction) == (0, 0.2, 0.0)
+    for _ in range(8):
+        action = walk.act(position)
+        assert np.array_equal(action, fresh.act(position))
+        position = position + action
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dim=st.integers(1, 5),
+    goals=st.integers(1, 2),
+    name=st.sampled_from(sorted(DISTORTIONS)),
+    step=st.sampled_from([0.001, 0.0125, 0.05, 0.3]),
+    noise=st.sampled_from([0.0, 0.02]),
+)
+def test_class_and_generator_agree(seed: int, dim: int, goals: int, name: str, step: float, noise: float) -> None:
+    """Both walk the same way under any movement, with hand-offs in between and goals that are ticked off."""
+    rng = np.random.default_rng(seed)
+    f = DISTORTIONS[name](dim)
+    W = f.sample(rng)
+    walk = CoordinateWalk(dim, step)
+    routine = GeneratorPolicy(coordinate_walk, {"dim": dim, "step": step}, "walk")
+    position = rng.uniform(-0.3, 0.3, dim)
+    away = rng.uniform(-0.3, 0.3, (goals, dim))
+    reached = 0
+    for _ in range(60):
+        blocks = position - away
+        blocks[:reached] = 0.0
+        observation = blocks.ravel()
+        action = walk.act(observation)
+        assert np.array_equal(action, routine.act(observation))
+        position = f(position, action, W) + rng.normal(0, noise, dim)
+        if reached < goals - 1 and np.linalg.norm(position - away[reached]) < 0.1:
+            reached += 1
+        if rng.random() < 0.05:
+            position = position + rng.normal(0, 0.1, dim)
+            walk.reset()
+            routine.reset()
+
+
+def test_at_the_goal_it_still_answers() -> None:
+    walk = CoordinateWalk(dim=2)
+    routine = coordinate_walk(np.zeros(2), dim=2)
+    first = walk.act(np.zeros(2))
+    assert np.array_equal(first, next(routine)) and np.isfinite(first).all()
+    assert np.abs(walk.act(np.zeros(2))).max() <= 1e-3
+    assert walk.step_size == 1e-3
+
+
+@pytest.mark.parametrize("name", [name for name in scenario_names() if name.startswith("po-")])
+def test_arrives_in_every_scenario(name: str) -> None:
+    scenario = load_scenario(name)
+    problem, walk = scenario.make_problem(), scenario.make_policy("coordinate_walk", {"step": 0.1})
+    for seed in range(3):
+        seen = problem.reset(seed)
+        walk.reset()
+        count = 0
+        while not seen.terminated and count < problem.step_limit:
+            seen = problem.step(walk.act(seen.values))
+            count += 1
+        assert seen.terminated, f"{name}, seed {seed}"
+
+
+def test_noise_is_seeded_and_as_wide_as_asked() -> None:
+    walk = NoisyCoordinateWalk(dim=5, action_radius=10.0, step=0.05, noise=2.0)
+    assert isinstance(walk, SeededPolicy)
+    here = np.full(5, 0.5)
+    begin_episode(walk, 3)
+    first = [walk.act(here) for _ in range(200)]
+    begin_episode(walk, 3)
+    assert all(np.array_equal(walk.act(here), action) for action in first)
+    begin_episode(walk, 4)
+    assert not np.array_equal(walk.act(here), first[0])
+    quiet = CoordinateWalk(dim=5, step=0.05)
+    begin_episode(walk, 3)
+    rest = np.array([walk.act(here * 0.9**k) - quiet.act(here * 0.9**k) for k in range(5)])
+    assert rest.std() == pytest.approx(0.1, rel=0.5)
+
+
+def test_noise_stays_in_the_ball_and_none_is_the_plain_walk() -> None:
+    noisy = NoisyCoordinateWalk(dim=3, action_radius=0.06, step=0.05, noise=2.0)
+    begin_episode(noisy, 0)
+    assert all(np.linalg.norm(noisy.act(np.full(3, 0.5))) <= 0.06 for _ in range(50))
+    plain, walk = NoisyCoordinateWalk(dim=3, action_radius=1.0, noise=0.0), CoordinateWalk(dim=3)
+    begin_episode(plain, 0)
+    assert np.array_equal(plain.act(np.full(3, 0.5)), walk.act(np.full(3, 0.5)))
+
+
+def test_hand_offs_do_not_repeat_the_noise() -> None:
+    walk = NoisyCoordinateWalk(dim=2, action_radius=1.0)
+    begin_episode(walk, 0)
+    first = walk.act(np.ones(2))
+    walk.reset()
+    assert not np.array_equal(walk.act(np.ones(2)), first)
+
+
+def test_reads_displacements() -> None:
+    assert DisplacementReader(2, [0.5, 0.5]).read(np.array([1.0, 0.0]))[1].tolist() == [0.5, -0.5]
+    reader = DisplacementReader(2)
+    assert reader.read(np.array([1.0, 2.0, 3.0, 4.0]))[0] == 0
+    number, displacement = reader.read(np.array([0.0, 0.0, 3.0, 4.0]))
+    assert (number, displacement.tolist()) == (1, [3.0, 4.0])
+    assert reader.read(np.zeros(4))[0] == 1
+
+
+def test_bad_use_says_what_is_wrong() -> None:
+    assert isinstance(CoordinateWalk(2), Policy)
+    with pytest.raises(UserError, match=r"step=-1"):
+        CoordinateWalk(2, step=-1)
+    with pytest.raises(UserError, match=r"0 < floor <= step"):
+        CoordinateWalk(2, step=1e-4)
+    with pytest.raises(UserError, match=r"goal must have 2 entries, not 3"):
+        CoordinateWalk(2, goal=[0, 0, 0])
+    with pytest.raises(UserError, match=r"3 entries.*2 entries each"):
+        CoordinateWalk(2).act(np.zeros(3))
+    with pytest.raises(UserError, match="noise"):
+        NoisyCoordinateWalk(2, 1.0, noise=-1)
+    with pytest.raises(UserError, match="begin_episode"):
+        NoisyCoordinateWalk(2, 1.0).act(np.zeros(2))

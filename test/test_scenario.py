@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from lift_ros import scenario as scenario_module
+from lift_ros.errors import UserError
+from lift_ros.policies.protocol import begin_episode
+from lift_ros.positioning import DISTORTIONS
+from lift_ros.positioning.problem import Problem
+from lift_ros.scenario import config_folder, load_scenario, parse_scenario, scenario_names
+
+EXPECTED = {f"po-{name}-d{dim}" for name in DISTORTIONS for dim in (2, 5)} | {"fetch-reach", "fetch-touch-and-place"}
+
+GOOD = """
+plant:
+  kind: positioning
+  distortion: blend
+  dim: 2
+  action_radius: 0.3
+  threshold: 0.02
+logging_policy:
+  name: coordinate_walk
+  arguments:
+    step: 0.05
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_every_distortion_and_fetch_has_its_scenarios() -> None:
+    assert set(scenario_names()) >= EXPECTED
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_loads_and_fits_together(name: str) -> None:
+    scenario = load_scenario(name)
+    assert scenario.name == name and scenario.description
+    if name.startswith("fetch"):
+        pytest.importorskip("mujoco", reason="Fetch needs mujoco and gymnasium-robotics")
+    problem, policy = scenario.make_problem(), scenario.make_logging_policy()
+    assert isinstance(problem, Problem)
+    assert (problem.observation_size, problem.action_size) == (scenario.observation_size, scenario.action_size)
+    assert problem.action_radius == scenario.action_radius
+    begin_episode(policy, 0)
+    action = policy.act(problem.reset(0).values)
+    assert action.shape == (problem.action_size,)
+    assert 0 < np.linalg.norm(action) < problem.action_radius / 2, "no room for shortcuts"
+    problem.close()
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_survives_the_way_through_records_and_processes(name: str) -> None:
+    scenario = load_scenario(name)
+    assert parse_scenario(yaml.safe_load(yaml.safe_dump(scenario.as_dict())), name, "a record") == scenario
+    assert pickle.loads(pickle.dumps(scenario)) == scenario
+
+
+def test_values_that_work() -> None:
+    scenario = load_scenario("po-scale-d5")
+    assert scenario.plant.parameters["action_radius"] == 1.0
+    assert (scenario.plant.parameters["scale_low"], scenario.plant.parameters["scale_high"]) == (0.3, 1.0)
+    assert (scenario.collection.episodes, scenario.training.updates) == (200, 4000)
+    scenario = load_scenario("po-sqrt-d5")
+    assert (scenario.plant.parameters["step_limit"], scenario.logging_policy.arguments["step"]) == (3000, 0.05)
+    scenario = load_scenario("po-blend-d2")
+    assert (scenario.collection.p, scenario.collection.augmentation_budget) == (0.6, 20)
+    assert scenario.plant.parameters["sigma"] == 0.2 and scenario.plant.parameters["threshold"] == 0.02
+
+
+def test_a_file_of_ones_own_and_its_defaults(tmp_path: Path) -> None:
+    scenario = load_scenario(write(tmp_path, GOOD))
+    assert scenario.name == "mine"
+    assert scenario.collection.augmentation == "learned" and scenario.training.gamma is None
+    assert load_scenario(str(tmp_path / "mine.yaml")) == scenario
+
+
+def test_policies_learn_goal_and_radius_from_the_plant(tmp_path: Path) -> None:
+    text = GOOD.replace("  dim: 2\n", "  dim: 2\n  goal: [0.5, -0.5]\n").replace("coordinate_walk", "direct")
+    scenario = load_scenario(write(tmp_path, text.replace("    step: 0.05\n", "    action_radius: 0.1\n")))
+    assert scenario.logging_policy.arguments == {"action_radius": 0.1, "goal": [0.5, -0.5]}
+    policy = scenario.make_logging_policy()
+    np.testing.assert_allclose(policy.act(np.array([0.5, 0.5])), [0.0, -0.1])
+    np.testing.assert_allclose(scenario.make_policy("direct").act(np.array([0.5, 0.5])), [0.0, -0.3])
+
+
+def test_numbers_without_dot_are_numbers(tmp_path: Path) -> None:
+    scenario = load_scenario(write(tmp_path, GOOD.replace("threshold: 0.02", "threshold: 2e-2")))
+    assert scenario.plant.parameters["threshold"] == 0.02
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("action_radius: 0.3", "action_radius: -1", r"plant.action_radius is -1; allowed: a number > 0"),
+        ("action_radius: 0.3", "action_radius: .inf", r"plant.action_radius is inf; allowed: a number > 0"),
+        ("action_radius: 0.3", "action_radius: wide", r"plant.action_radius is 'wide'; allowed: a number > 0"),
+        ("action_radius: 0.3", "action_raduis: 0.3", r"plant: unknown key 'action_raduis'; .*'action_radius'"),
+        ("action_radius: 0.3\n", "\n", r"plant.action_radius is missing; allowed: a number > 0"),
+        ("dim: 2", "dim: 2.5", r"plant.dim is 2.5; allowed: a whole number >= 1"),
+        ("dim: 2", "dim: true", r"plant.dim is True; allowed: a whole number >= 1"),
+        ("dim: 2", "dim: 2\n  goal: [0, 0, 0]", r"plant: goal must have 2 entries within \[-1, 1\]"),
+        ("dim: 2", "dim: 2\n  goal: [0, left]", r"plant.goal is \[0, 'left'\]; allowed: a list"),
+        ("blend", "bland", r"plant.distortion is 'bland'; allowed: one of none, blend"),
+        ("blend", "scale\n  scale_low: 2.0", r"plant: distortion 'scale' needs 0 < low < high"),
+        ("kind: positioning", "kind: robot", r"plant.kind is 'robot'; allowed: one of positioning, fetch_reach"),
+        ("kind: positioning\n", "\n", r"plant.kind is missing"),
+        ("step: 0.05", "step: 0.5", r"step is 0.5; allowed: at most plant.action_radius, which is 0.3"),
+        ("step: 0.05", "stop: 0.05", r"logging_policy.arguments: unknown key 'stop'; did you mean 'step'"),
+        ("name: coordinate_walk", "name: coordinatewalk", r"unknown policy 'coordinatewalk'; did you mean"),
+        ("name: coordinate_walk", "name: coordinate_walk\n  name: direct", r"line \d+: key 'name' is given twice"),
+        ("logging_policy:", "collection:\n  p: 1.5\nlogging_policy:", r"collection.p is 1.5; allowed: .*>= 0 and <= 1"),
+        ("logging_policy:", "colection: {}\nlogging_policy:", r"unknown key 'colection'; did you mean 'collection'"),
+        ("logging_policy:", "training: [1]\nlogging_policy:", r"training is \[1\]; allowed: a mapping"),
+        ("logging_policy:", "training: {gamma: 0}\nlogging_policy:", r"gamma is 0; allowed: a number > 0 and <= 1"),
+        (
+            "logging_policy:",
+            "collection: {augmentation: noise}\nlogging_policy:",
+            r"collection.augmentation is 'noise'; allowed: one of learned, gaussian_noise",
+        ),
+        ("plant:", "plant: [", r"is not valid YAML"),
+        (GOOD, "", r"plant is missing; allowed: a mapping"),
+        (GOOD, "- 1", r"allowed: a mapping with keys description, plant"),
+    ],
+)
+def test_errors_name_file_key_value_and_range(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(UserError, match=message) as caught:
+        load_scenario(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"unknown scenario 'po-blend-d3'; did you mean 'po-blend-d[25]'"):
+        load_scenario("po-blend-d3")
+    with pytest.raises(UserError, match=r"none.yaml: no such scenario file"):
+        load_scenario(tmp_path / "none.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"binary.yaml: is not UTF-8"):
+        load_scenario(tmp_path / "binary.yaml")
+
+
+def test_positioning_has_no_camera() -> None:
+    with pytest.raises(UserError, match="render_size"):
+        load_scenario("po-blend-d2").make_problem(render_size=64)
+
+
+def test_finds_the_installed_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "lib" / "python3" / "site-packages" / "lift_ros"
+    monkeypatch.setattr(scenario_module, "__file__", str(package / "scenario.py"))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path / 'nothing'}:{tmp_path / 'overlay'}")
+    with pytest.raises(UserError, match="no scenario files"):
+        config_folder()
+    for prefix in (tmp_path / "overlay", tmp_path):
+        share = prefix / "share" / "lift_ros" / "config"
+        share.mkdir(parents=True)
+        (share / "po-mine.yaml").write_text(GOOD)
+        (share / "nodes.yaml").write_text("/**:\n  ros__parameters: {}\n")
+        assert config_folder() == share
+    assert scenario_names() == ["po-mine"]
+    assert load_scenario("po-mine").name == "po-mine"
