@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.collection.records import Episode, Outcome
-from lift_ros.evaluation.scores import Scores
+from lift_ros.evaluation.scores import Scores, mean_return
 
 SECOND = 1e9
 GAP_FACTOR = 5.0  # a pause between two steps is a gap when it is this many times the run's usual pause
@@ -45,7 +45,7 @@ class RunSummary:
     mean_steps: float
     augmented: float  # share of steps made by the augmentor
     rewards: str  # measured, hindsight or unknown
-    mean_return: float
+    mean_return: float  # of the episodes where it is known
     duration: float  # [s] in all episodes together
     rate: float  # steps per second
     gaps: int
@@ -114,7 +114,7 @@ def summarise_run(
         mean_steps=_mean([line.steps for line in table]),
         augmented=sum(line.augmentations for line in table) / steps if steps else math.nan,
         rewards=rewards,
-        mean_return=_mean([line.episode_return for line in table]),
+        mean_return=mean_return(episodes),
         duration=duration,
         rate=steps / duration if duration > 0 else math.nan,
         gaps=sum(line.gaps for line in table),
@@ -164,8 +164,8 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str
     return "\n".join([line(header), line(["─" * width for width in widths]), *(line(row) for row in cells)])
 
 
-def episode_table(summary: RunSummary) -> str:
-    """Return the table of a run's episodes."""
+def episode_table(episodes: Sequence[EpisodeSummary]) -> str:
+    """Return the table of episodes."""
     header = ("episode", "steps", "outcome", "augmented", "return", "seconds", "steps/s", "gaps", "longest pause")
     rows = [
         (
@@ -179,7 +179,7 @@ def episode_table(summary: RunSummary) -> str:
             entry.gaps,
             entry.longest_pause,
         )
-        for entry in summary.table
+        for entry in episodes
     ]
     return format_table(header, rows)
 

@@ -41,9 +41,15 @@ class Scores:
     exploration: float  # states of this run per state of the reference run
 
 
+def with_known_return(episodes: Sequence[Episode]) -> list[Episode]:
+    """Return the episodes whose rewards are all known."""
+    return [episode for episode in episodes if math.isfinite(episode.episode_return)]
+
+
 def mean_return(episodes: Sequence[Episode]) -> float:
-    """Average undiscounted return; NaN without episodes or where a reward is unknown."""
-    return float(np.mean([episode.episode_return for episode in episodes])) if episodes else math.nan
+    """Average undiscounted return of the episodes where it is known; NaN without any."""
+    returns = [episode.episode_return for episode in with_known_return(episodes)]
+    return float(np.mean(returns)) if returns else math.nan
 
 
 def trajectory_quality(average: float, references: ReturnRange) -> float:
@@ -57,16 +63,22 @@ def trajectory_quality(average: float, references: ReturnRange) -> float:
     return (average - references.lowest) / span
 
 
-def rewards_are_distances(episode: Episode) -> bool:
-    """Whether every reward is the negative distance to the goal after the step, as the paper's problems have it."""
-    if not episode.steps or not episode.goal.size or episode.goal.size != episode.final_position.size:
-        return False
-    positions = [step.position for step in episode.steps[1:]] + [episode.final_position]
-    if any(position.size != episode.goal.size for position in positions):
-        return False
-    distances = np.linalg.norm(np.vstack(positions) - episode.goal, axis=1)
+def rewarded_goal(episode: Episode) -> FloatArray | None:
+    """Return the point whose negative distance after each step is the reward, as the paper's problems have it.
+
+    That is the goal or, for rewards labelled in hindsight, the last position; None where rewards are something else.
+    """
+    positions = [step.position for step in episode.steps] + [episode.final_position]
+    if not episode.steps or not positions[0].size or len({position.size for position in positions}) > 1:
+        return None
+    path = np.vstack(positions)
     rewards = np.array([step.reward for step in episode.steps])
-    return bool(np.allclose(rewards, -distances, rtol=1e-6, atol=1e-9))
+    for goal in (episode.goal, episode.final_position):
+        if goal.size == path.shape[1]:
+            distances = np.linalg.norm(path[1:] - goal, axis=1)
+            if np.allclose(rewards, -distances, rtol=1e-6, atol=1e-9):
+                return goal
+    return None
 
 
 def straight_return(distance: float, radius: float) -> float:
@@ -81,24 +93,27 @@ def return_range(runs: Sequence[Sequence[Episode]], radius: float | None = None)
     Highest: straight to the goal in actions of `radius` (by default the longest action of all runs). Lowest: standing
     still for as long as the longest episode of all runs.
     """
-    episodes = [episode for run in runs for episode in run if episode.steps]
-    if not episodes or not all(
-        episode.steps[0].position.size and rewards_are_distances(episode) for episode in episodes
-    ):
+    known = [[(episode, rewarded_goal(episode)) for episode in with_known_return(run) if episode.steps] for run in runs]
+    starts = [
+        [float(np.linalg.norm(episode.steps[0].position - goal)) for episode, goal in run if goal is not None]
+        for run in known
+    ]
+    if any(not run or len(found) < len(run) or max(found) == 0 for run, found in zip(known, starts, strict=True)):
         return None
+    steps = [len(episode.steps) for run in known for episode, _ in run]
     if radius is None:
-        radius = max(float(np.linalg.norm(step.action)) for episode in episodes for step in episode.steps)
+        radius = max(
+            float(np.linalg.norm(step.action)) for run in known for episode, _ in run for step in episode.steps
+        )
     if not radius > 0:
         return None
-    longest = max(len(episode.steps) for episode in episodes)
-    ranges = []
-    for run in runs:
-        starts = [float(np.linalg.norm(e.steps[0].position - e.goal)) for e in run if e.steps]
-        if not starts or max(starts) == 0:
-            return None
-        highest = float(np.mean([straight_return(start, radius) for start in starts]))
-        ranges.append(ReturnRange(-longest * float(np.mean(starts)), highest))
-    return ranges
+    return [
+        ReturnRange(
+            lowest=-max(steps) * float(np.mean(found)),
+            highest=float(np.mean([straight_return(start, radius) for start in found])),
+        )
+        for found in starts
+    ]
 
 
 def state_actions(episodes: Sequence[Episode]) -> tuple[FloatArray, FloatArray]:

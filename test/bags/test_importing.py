@@ -596,3 +596,9 @@ def test_mapping_file(tmp_path: Path) -> None:
 def test_reward_must_be_one_number(two_walks: Path) -> None:
     with pytest.raises(UserError, match="reward must be one number"):
         episodes_of(two_walks, mapping(reward=XY))
+
+
+def test_documented_mapping_is_valid() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing-bags.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    assert parse_mapping(yaml.safe_load(example)).action.meaning == "increment"

@@ -13,7 +13,7 @@ from lift_ros.evaluation.scores import (
     count_cells,
     mean_return,
     return_range,
-    rewards_are_distances,
+    rewarded_goal,
     score_runs,
     state_actions,
     straight_return,
@@ -46,7 +46,8 @@ FAST = episode([4, 2, 0])
 
 def test_mean_return() -> None:
     assert mean_return([SLOW, FAST]) == (-6 - 2) / 2
-    assert math.isnan(mean_return([SLOW, episode([1, 0], rewarded=False)]))
+    assert mean_return([SLOW, episode([1, 0], rewarded=False)]) == -6
+    assert math.isnan(mean_return([episode([1, 0], rewarded=False)]))
     assert math.isnan(mean_return([]))
 
 
@@ -79,17 +80,33 @@ def test_a_larger_radius_raises_the_bar() -> None:
 def test_other_rewards_need_references_of_the_user() -> None:
     odd = episode([4, 2, 0])
     odd.steps[0].reward = 5.0
-    assert rewards_are_distances(FAST)
-    assert not rewards_are_distances(odd)
+    assert rewarded_goal(odd) is None
     assert math.isnan(score_runs([[odd]])[0].trajectory_quality)
     assert score_runs([[odd]], references=ReturnRange(0, 10))[0].trajectory_quality == 0.5
 
 
-def test_unknown_goal_gives_no_references() -> None:
+def test_rewards_in_hindsight_have_references_too() -> None:
     blind = episode([4, 2, 0])
     blind.goal = np.empty(0)
+    assert return_range([[blind]]) == return_range([[FAST]])
+    near = episode([4, 2, 0])
+    near.goal = np.array([0.01])
+    goal = rewarded_goal(near)
+    assert goal is not None
+    assert goal.tolist() == [0]
+
+
+def test_unknown_positions_give_no_references() -> None:
+    blind = episode([4, 2, 0])
+    for step in blind.steps:
+        step.position = np.empty(0)
     assert return_range([[blind]]) is None
     assert return_range([[]]) is None
+    assert return_range([[FAST], []]) is None
+
+
+def test_standing_on_the_goal_gives_no_references() -> None:
+    assert return_range([[episode([0, 0, 0])]]) is None
 
 
 def test_cells_are_counted_once() -> None:

@@ -1,0 +1,230 @@
+"""Runs as Minari datasets, for tools of offline reinforcement learning that do not read bags."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lift_ros.bags.hindsight import hindsight
+from lift_ros.bags.reader import RunReader
+from lift_ros.collection.records import Episode, Outcome
+from lift_ros.errors import UserError
+
+DATASETS_VARIABLE = "MINARI_DATASETS_PATH"
+ENVIRONMENT_ARGUMENTS = (
+    "distortion",
+    "dim",
+    "sigma",
+    "action_radius",
+    "threshold",
+    "step_limit",
+    "observation",
+    "goal",
+)
+NAME = re.compile(r"[\w-]+?(-v\d+)?")
+
+
+@dataclass(slots=True)
+class MinariExport:
+    """What was written: where Minari finds it, how much, and what was left out for which reason."""
+
+    folder: Path  # value of MINARI_DATASETS_PATH
+    dataset_id: str
+    has_environment: bool = False  # minari can build the environment that the run was simulated in
+    episodes: int = 0
+    steps: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Extent:
+    """What Gymnasium spaces need to know of all episodes."""
+
+    observation_shape: tuple[int, ...] = ()
+    action_size: int = 0
+    largest_action: float = 0.0
+
+
+def dataset_name(out: Path) -> str:
+    """Return the Minari name of an output path: its last part, with a version added where it has none."""
+    match = NAME.fullmatch(out.name)
+    if match is None:
+        raise UserError(f"--out {out}: a Minari dataset's name has letters, digits, - and _ only, not {out.name!r}")
+    return out.name if match[1] else f"{out.name}-v0"
+
+
+@contextmanager
+def datasets_in(folder: Path) -> Iterator[None]:
+    """Let Minari look for datasets in a folder."""
+    before = os.environ.get(DATASETS_VARIABLE)
+    os.environ[DATASETS_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[DATASETS_VARIABLE]
+        else:
+            os.environ[DATASETS_VARIABLE] = before
+
+
+def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Iterator[Episode]:
+    """Yield episodes with rewards, measured or in hindsight; those without steps or rewards are counted."""
+    for reader in readers:
+        for episode in reader:
+            if not episode.steps:
+                left_out["episode without steps"] += 1
+            elif np.isfinite(episode.episode_return):
+                yield episode
+            else:
+                labelled, _ = hindsight([episode])
+                if not labelled:
+                    left_out["episode without rewards that did not reach its goal"] += 1
+                yield from labelled
+
+
+def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return id, entry point, arguments and step limit of the Gymnasium environment that runs were simulated in.
+
+    None for other plants, for runs of different scenarios, and where the environment lacks one of the parameters.
+    """
+    plants = [parameters.get("plant") for entry in facts if isinstance(parameters := entry.get("parameters"), dict)]
+    if len(plants) < len(facts) or any(plant != plants[0] for plant in plants) or not isinstance(plants[0], dict):
+        return None
+    parameters = dict(plants[0])
+    if parameters.pop("kind", None) != "positioning" or parameters.get("distortion") == "scale":
+        return None
+    arguments = {name: parameters.get(name) for name in ENVIRONMENT_ARGUMENTS}
+    return {
+        "id": "lift/Positioning-v0",
+        "entry_point": "lift_ros.positioning.environment:ActivePositioning",
+        "kwargs": {name: value for name, value in arguments.items() if value is not None},
+        "max_episode_steps": parameters.get("step_limit"),
+    }
+
+
+def seen_by(episode: Episode, kind: str) -> npt.NDArray[Any]:
+    """Return the n+1 observations of an episode: vectors or pictures."""
+    if kind == "vector":
+        return np.vstack([*(step.observation for step in episode.steps), episode.final_observation])
+    pictures = [*(step.image for step in episode.steps), episode.final_image]
+    if any(picture is None for picture in pictures):
+        raise UserError(f"episode {episode.index} has steps without a picture; use --observation vector")
+    return np.stack([picture for picture in pictures if picture is not None])
+
+
+def measure(episodes: Iterable[Episode], kind: str) -> Extent:
+    """Find the sizes and the largest action of all episodes."""
+    extent = Extent()
+    for episode in episodes:
+        shape = seen_by(episode, kind).shape[1:]
+        size = episode.steps[0].action.size
+        if extent.action_size and (extent.observation_shape, extent.action_size) != (shape, size):
+            raise UserError(
+                f"episode {episode.index} has observations of shape {shape} and {size} actions, those before it "
+                f"{extent.observation_shape} and {extent.action_size}; export runs of one kind together"
+            )
+        extent.observation_shape, extent.action_size = shape, size
+        largest = max(float(np.abs(step.action).max(initial=0.0)) for step in episode.steps)
+        extent.largest_action = max(extent.largest_action, largest)
+    if extent.observation_shape == (0,):
+        raise UserError("the run has no observation vectors; use --observation image")
+    return extent
+
+
+def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str, Any]:
+    """Return one episode in Minari's arrangement: n actions between n+1 observations."""
+    count = len(episode.steps)
+    observations = seen_by(episode, kind)
+    last = np.zeros(count, dtype=bool)
+    last[-1] = True
+    reached = episode.outcome == Outcome.REACHED
+    rows = count if drop_final else count + 1
+    infos: dict[str, Any] = {"source": np.array([*(int(step.source) for step in episode.steps), 0])[:rows]}
+    if episode.final_position.size:
+        infos["position"] = np.vstack([*(step.position for step in episode.steps), episode.final_position])[:rows]
+    if episode.goal.size:
+        infos["goal"] = np.tile(episode.goal, (rows, 1))
+    return {
+        "seed": episode.seed,
+        "observations": observations[:rows],
+        "actions": np.vstack([step.action for step in episode.steps]),
+        "rewards": np.array([step.reward for step in episode.steps]),
+        "terminations": last & reached,
+        "truncations": last & (not reached),
+        "infos": infos,
+    }
+
+
+def export_minari(
+    runs: Sequence[Path], out: Path, *, kind: str = "vector", drop_final: bool = False, skip_bad: bool = False
+) -> MinariExport:
+    """Write runs as one Minari dataset named after the last part of `out`, in the folder before it.
+
+    With `drop_final` the observation after the last step is left out. Minari has n+1 observations for n actions, but
+    `d3rlpy.datasets.get_minari` joins episodes as if both were n and so shifts all observations after the first one.
+    """
+    try:
+        import gymnasium
+        import minari
+        from gymnasium.envs.registration import EnvSpec
+        from minari.data_collector import EpisodeBuffer
+    except ImportError as error:
+        raise UserError(f"exporting needs minari with HDF5: pip install 'minari[hdf5]' ({error})") from error
+    folder, name = out.absolute().parent, dataset_name(out)
+    if (folder / name).exists():
+        raise UserError(f"{folder / name} exists already; choose another --out or remove it")
+    readers = [RunReader(path, skip_bad=skip_bad) for path in runs]
+    extent = measure(usable_episodes(readers, Counter()), kind)
+    environment = environment_of([reader.facts for reader in readers])
+    report = MinariExport(folder, name, environment is not None)
+    if not extent.action_size:
+        raise UserError(f"{', '.join(map(str, runs))}: no episode has steps and rewards; there is nothing to export")
+
+    def buffers() -> Iterator[Any]:
+        for episode in usable_episodes(readers, report.left_out):
+            report.episodes += 1
+            report.steps += len(episode.steps)
+            yield EpisodeBuffer(**episode_arrays(episode, kind, drop_final=drop_final))
+
+    bound = extent.largest_action or 1.0
+    pictures = kind == "image"
+    observation_space = gymnasium.spaces.Box(
+        0 if pictures else -np.inf,
+        255 if pictures else np.inf,
+        extent.observation_shape,
+        np.uint8 if pictures else np.float64,
+    )
+    # Written beside its place and moved there when it is complete: a dataset that exists is a whole one.
+    partial = folder / f".{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        with datasets_in(partial), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of metadata that a run does not have
+            minari.create_dataset_from_buffers(
+                dataset_id=name,
+                buffer=buffers(),
+                env=None if environment is None else EnvSpec(**environment),
+                observation_space=observation_space,
+                action_space=gymnasium.spaces.Box(-bound, bound, (extent.action_size,), np.float64),
+                algorithm_name="LIFT",
+                description=f"Exported by lift_ros from {', '.join(path.name for path in runs)}",
+                jpeg_encoding=False,
+            )
+        (partial / name).rename(folder / name)
+    except OSError as error:
+        raise UserError(f"{folder / name} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return report

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from foreign_bag import walk, write_bag
+
+from lift_ros.bags.reader import RunReader
+from lift_ros.cli import main
+
+MAPPING = """
+observation: {topic: /tool, fields: [point.x, point.y]}
+position: {topic: /tool, fields: [point.x, point.y]}
+action: {topic: /move, field: delta}
+episodes: {gap: 2, minimum_steps: 4}
+goal: last_position
+"""
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    (tmp_path / "mapping.yaml").write_text(MAPPING)
+    return write_bag(tmp_path / "bag", walk(5) + walk(2, begin=10.0))
+
+
+def words(bag: Path, *more: str) -> list[str]:
+    return ["import", str(bag), "--mapping", str(bag.parent / "mapping.yaml"), "--out", str(bag.parent / "run"), *more]
+
+
+def test_import_says_what_was_kept_and_dropped(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(bag)) == 0
+    output = capsys.readouterr().out
+    assert "run: 1 episodes (1 reached), 5 steps" in output
+    assert "dropped 1x episode shorter than 4 steps" in output
+    assert len(RunReader(bag.parent / "run")) == 1
+
+
+def test_report_for_programs(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(bag, "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "episodes": 1,
+        "steps": 5,
+        "outcomes": {"reached": 1},
+        "dropped": {"episode shorter than 4 steps": 1},
+    }
+
+
+def test_topics_are_listed(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(bag), "--topics"]) == 0
+    assert "/move  foreign_rig/msg/Move" in capsys.readouterr().out
+
+
+def test_mistakes_exit_with_2_and_one_sentence(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(bag)]) == 2
+    assert "--mapping FILE and --out RUN are needed" in capsys.readouterr().err
+    (bag.parent / "mapping.yaml").write_text(MAPPING.replace("/move", "/mve"))
+    assert main(words(bag)) == 2
+    assert "has no topic /mve; did you mean /move?" in capsys.readouterr().err
