@@ -199,6 +199,22 @@ def test_records_are_complete_and_in_order(history: tuple[bool, list[Event]]) ->
 
 @CALM
 @given(histories())
+def test_what_is_recorded_is_what_was_commanded(history: tuple[bool, list[Event]]) -> None:
+    commanded = np.empty(0)
+    for action in flat(play(*history)):
+        if isinstance(action, Move):
+            commanded = action.action
+        if isinstance(action, RecordStep):
+            assert same(action.step.action, commanded)
+            proposals = {
+                Source.LOGGING_POLICY: action.step.logging_proposal,
+                Source.AUGMENTOR: action.step.augmentor_proposal,
+            }
+            assert same(action.step.action, proposals[action.step.source])
+
+
+@CALM
+@given(histories())
 def test_with_receipts_no_command_overtakes_the_recorder(history: tuple[bool, list[Event]]) -> None:
     _, events = history
     unconfirmed: set[int] = set()

@@ -1,0 +1,190 @@
+"""`lift collect`: record episodes of a scenario in process, without ROS."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lift_ros
+from lift_ros.bags import RunReader, RunWriter, read_run
+from lift_ros.collection.loop import CollectionInterrupted, collect
+from lift_ros.collection.records import Episode, Mode
+from lift_ros.errors import UserError
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, UncertaintyModel, make_augmentation
+from lift_ros.policies.protocol import Policy
+from lift_ros.scenario import Scenario, load_scenario
+
+MODES = {mode.name.lower(): mode for mode in Mode}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--scenario", required=True, metavar="NAME", help="name or YAML file of the scenario")
+    parser.add_argument("--out", required=True, type=Path, metavar="RUN", help="run to write, or to go on with")
+    parser.add_argument("--episodes", type=int, metavar="N", help="how many to add (default: the scenario's)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    parser.add_argument("--processes", type=int, default=1, metavar="K", help="run episodes on K processes")
+    parser.add_argument("--mode", choices=MODES, default="collect", help="who acts (default: collect)")
+    parser.add_argument("--images", type=int, metavar="PIXELS", help="record camera pictures of this size (Fetch)")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    lift = parser.add_argument_group("augmented collection (LIFT)")
+    augmentor = lift.add_mutually_exclusive_group()
+    augmentor.add_argument("--model", type=Path, metavar="FILE", help="let this model be the augmentor")
+    augmentor.add_argument(
+        "--augmentation", choices=[name for name in AUGMENTATION_NAMES if name != LEARNED], help="or this baseline"
+    )
+    lift.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
+    lift.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
+    lift.add_argument(
+        "--data", type=Path, nargs="+", metavar="RUN", help="runs in which the uncertainty model has seen its actions"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Collect, writing each episode as soon as it is finished."""
+    scenario = load_scenario(arguments.scenario)
+    mode = MODES[arguments.mode]
+    augmentor = _make_augmentor(arguments, scenario)
+    p = _choose_p(arguments, scenario, augmentor, mode)
+    budget = scenario.collection.augmentation_budget if arguments.budget is None else arguments.budget
+    episodes = scenario.collection.episodes if arguments.episodes is None else arguments.episodes
+    _check_numbers(arguments, episodes, p, budget)
+    _check_continuation(arguments.out, scenario)
+    facts = _make_facts(arguments, scenario, augmentor, p, budget)
+    try:
+        with RunWriter(arguments.out, facts) as writer:
+            finished = collect(
+                partial(scenario.make_problem, arguments.images),
+                scenario.make_logging_policy,
+                augmentor,
+                episodes=episodes,
+                seed=arguments.seed,
+                p=p,
+                budget=budget,
+                mode=mode,
+                first=writer.next_episode,
+                processes=arguments.processes,
+                on_episode=writer.write_episode,
+                progress=not arguments.quiet,
+            )
+    except CollectionInterrupted as interruption:
+        print(f"{arguments.out}: {summarise(interruption.episodes)}")
+        missing = episodes - len(interruption.episodes)
+        print(f"lift collect: interrupted; --episodes {missing} would add what is missing", file=sys.stderr)
+        return 130
+    print(f"{arguments.out}: {summarise(finished)}")
+    return 0
+
+
+def summarise(episodes: Sequence[Episode]) -> str:
+    """Return one line on what was collected."""
+    if not episodes:
+        return "no episode was finished"
+    outcomes = Counter(episode.outcome.name.lower().replace("_", " ") for episode in episodes)
+    parts = [
+        f"episodes {episodes[0].index} to {episodes[-1].index}",
+        ", ".join(f"{count} {name}" for name, count in outcomes.most_common()),
+        f"{np.mean([len(episode.steps) for episode in episodes]):.1f} steps on average",
+        f"of these {np.mean([episode.augmentations for episode in episodes]):.1f} by the augmentor",
+    ]
+    return "; ".join(parts)
+
+
+def _make_augmentor(arguments: argparse.Namespace, scenario: Scenario) -> Policy | None:
+    if arguments.data is not None and arguments.augmentation != "uncertainty":
+        raise UserError("--data belongs to --augmentation uncertainty, the only one that learns from seen actions")
+    if arguments.model is not None:
+        return _load_augmentor(arguments.model, scenario)
+    if arguments.augmentation is None:
+        return None
+    augmentation = make_augmentation(arguments.augmentation, scenario)
+    if isinstance(augmentation, UncertaintyModel):
+        if arguments.data is None:
+            raise UserError("--augmentation uncertainty needs the runs whose actions count as seen: --data RUN …")
+        augmentation.fit_episodes([episode for path in arguments.data for episode in read_run(path)])
+    return augmentation
+
+
+def _load_augmentor(path: Path, scenario: Scenario) -> Policy:
+    from lift_ros.policies.learned import load_model
+
+    model = load_model(path)
+    found = (model.observation_size, model.action_size, model.action_radius)
+    wanted = (scenario.observation_size, scenario.action_size, scenario.action_radius)
+    if found != wanted:
+        raise UserError(
+            f"model {path} is for observations of {found[0]}, actions of {found[1]} entries and radius {found[2]:g}, "
+            f"scenario {scenario.name} has {wanted[0]}, {wanted[1]} and {wanted[2]:g}: train one for this scenario"
+        )
+    return model
+
+
+def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmentor: Policy | None, mode: Mode) -> float:
+    if augmentor is not None:
+        return float(scenario.collection.p if arguments.p is None else arguments.p)
+    if arguments.p or mode is not Mode.COLLECT:
+        cause = f"--p {arguments.p:g}" if arguments.p else f"--mode {arguments.mode}"
+        raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
+    return 0.0
+
+
+def _check_numbers(arguments: argparse.Namespace, episodes: int, p: float, budget: int) -> None:
+    # Before the run is created: a wrong number must leave nothing behind.
+    for name, value, low, high in (
+        ("--episodes", episodes, 1, None),
+        ("--processes", arguments.processes, 1, None),
+        ("--seed", arguments.seed, 0, 2**63 - 1),
+        ("--p", p, 0, 1),
+        ("--budget", budget, 0, None),
+    ):
+        if not value >= low or (high is not None and value > high):
+            allowed = f"{low} or more" if high is None else f"between {low} and {high}"
+            raise UserError(f"{name} must be {allowed}, not {value}")
+
+
+def _check_continuation(out: Path, scenario: Scenario) -> None:
+    """Refuse to mix the episodes of two plants or routines in one run."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    facts = RunReader(out).facts
+    if facts.get("scenario") != scenario.name:
+        raise UserError(
+            f"{out} is a run of scenario {facts.get('scenario')!r}, not {scenario.name!r}: choose another --out"
+        )
+    recorded, wanted = facts.get("parameters", {}), scenario.as_dict()
+    for part in ("plant", "logging_policy"):
+        if recorded.get(part) != wanted[part]:
+            raise UserError(
+                f"{out} was recorded with {part} {recorded.get(part)}, scenario {scenario.name} now says "
+                f"{wanted[part]}: choose another --out"
+            )
+
+
+def _make_facts(
+    arguments: argparse.Namespace, scenario: Scenario, augmentor: Policy | None, p: float, budget: int
+) -> dict[str, Any]:
+    return {
+        "scenario": scenario.name,
+        "parameters": scenario.as_dict(),
+        "seed": arguments.seed,
+        "mode": arguments.mode,
+        "p": p,
+        "budget": budget,
+        "policy": scenario.logging_policy.name,
+        "augmentation": LEARNED if arguments.model is not None else arguments.augmentation,
+        "model": getattr(augmentor, "hash", ""),
+        "versions": {
+            "lift_ros": lift_ros.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "made_by": "collect",
+    }

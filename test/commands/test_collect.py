@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lift_ros.bags import RunReader, read_run
+from lift_ros.cli import main
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Episode, Mode, same, without_times
+from lift_ros.policies.augmentations import make_augmentation
+from lift_ros.scenario import load_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 120.0
+
+
+def lift_collect(out: Path, *words: str, scenario: str = "po-blend-d2") -> int:
+    return main(["collect", "--scenario", scenario, "--out", str(out), "--quiet", *words])
+
+
+def timeless(episodes: list[Episode]) -> list[Episode]:
+    return [without_times(episode) for episode in episodes]
+
+
+def test_what_is_written_is_what_was_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lift_collect(tmp_path / "run", "--episodes", "3", "--seed", "5") == 0
+    expected = collect(load_scenario("po-blend-d2"), episodes=3, seed=5, progress=False)
+    assert same(timeless(read_run(tmp_path / "run")), timeless(expected))
+    assert "episodes 0 to 2; 3 reached" in capsys.readouterr().out
+
+
+def test_the_run_says_how_it_was_made(tmp_path: Path) -> None:
+    lift_collect(tmp_path / "run", "--episodes", "1", "--seed", "5", "--augmentation", "uniform", "--p", "0.25")
+    facts = RunReader(tmp_path / "run").facts
+    assert facts["scenario"] == "po-blend-d2"
+    assert facts["parameters"]["plant"]["distortion"] == "blend"
+    assert (facts["seed"], facts["p"], facts["budget"]) == (5, 0.25, 20)
+    assert (facts["policy"], facts["augmentation"], facts["model"]) == ("coordinate_walk", "uniform", "")
+    assert set(facts["versions"]) == {"lift_ros", "numpy", "python"}
+
+
+def test_an_augmentation_by_name_with_the_scenarios_p(tmp_path: Path) -> None:
+    lift_collect(tmp_path / "run", "--episodes", "2", "--augmentation", "gaussian_noise", "--budget", "4")
+    episodes = read_run(tmp_path / "run")
+    scenario = load_scenario("po-blend-d2")
+    augmentation = make_augmentation("gaussian_noise", scenario)
+    p = scenario.collection.p
+    expected = collect(scenario, None, augmentation, episodes=2, seed=0, p=p, budget=4, progress=False)
+    assert same(timeless(episodes), timeless(expected))
+    assert {episode.augmentations for episode in episodes} == {4}
+
+
+def test_a_run_in_two_parts_equals_one_in_a_single_part(tmp_path: Path) -> None:
+    lift_collect(tmp_path / "whole", "--episodes", "4")
+    for _ in range(2):
+        assert lift_collect(tmp_path / "parts", "--episodes", "2") == 0
+    assert same(timeless(read_run(tmp_path / "parts")), timeless(read_run(tmp_path / "whole")))
+
+
+def test_several_processes_write_the_same_run(tmp_path: Path) -> None:
+    for out, processes in ((tmp_path / "one", "1"), (tmp_path / "two", "2")):
+        lift_collect(out, "--episodes", "4", "--augmentation", "random_scaling", "--processes", processes)
+    assert same(timeless(read_run(tmp_path / "one")), timeless(read_run(tmp_path / "two")))
+
+
+def test_a_run_of_another_scenario_is_not_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lift_collect(tmp_path / "run", "--episodes", "1")
+    assert lift_collect(tmp_path / "run", "--episodes", "1", scenario="po-rot-d2") == 2
+    assert "'po-blend-d2', not 'po-rot-d2'" in capsys.readouterr().err
+    assert len(read_run(tmp_path / "run")) == 1
+
+
+def test_a_changed_scenario_file_is_not_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "config" / "po-none-d2.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    assert lift_collect(tmp_path / "run", "--episodes", "1", scenario=str(path)) == 0
+    path.write_text(text.replace("step: 0.025", "step: 0.05"))
+    assert lift_collect(tmp_path / "run", "--episodes", "1", scenario=str(path)) == 2
+    assert "logging_policy" in capsys.readouterr().err
+
+
+def test_shadow_records_both_proposals(tmp_path: Path) -> None:
+    lift_collect(tmp_path / "run", "--episodes", "1", "--mode", "shadow", "--augmentation", "uniform")
+    episode = read_run(tmp_path / "run")[0]
+    assert (episode.mode, episode.augmentations) == (Mode.SHADOW, 0)
+    assert all(step.augmentor_proposal.size == 2 for step in episode.steps)
+
+
+def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) -> None:
+    lift_collect(tmp_path / "plain", "--episodes", "2")
+    words = ("--episodes", "1", "--augmentation", "uncertainty", "--budget", "2")
+    assert lift_collect(tmp_path / "explored", *words, "--data", str(tmp_path / "plain")) == 0
+    assert read_run(tmp_path / "explored")[0].augmentations == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--p", "0.5"], "--p 0.5 needs an augmentor"),
+        (["--mode", "evaluate"], "--mode evaluate needs an augmentor"),
+        (["--augmentation", "uniform", "--p", "1.5"], "--p must be between 0 and 1, not 1.5"),
+        (["--augmentation", "uniform", "--p", "nan"], "--p must be between 0 and 1, not nan"),
+        (["--augmentation", "uniform", "--budget", "-1"], "--budget must be 0 or more, not -1"),
+        (["--augmentation", "uncertainty"], "--data RUN"),
+        (["--data", "somewhere"], "--augmentation uncertainty"),
+        (["--episodes", "0"], "--episodes must be 1 or more, not 0"),
+        (["--processes", "0"], "--processes must be 1 or more, not 0"),
+        (["--seed", "-1"], "--seed must be between 0"),
+        (["--model", "missing.safetensors"], "missing.safetensors"),
+    ],
+)
+def test_mistakes_are_named_and_leave_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert lift_collect(tmp_path / "run", *words) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert lift_collect(tmp_path, "--episodes", "1") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ctrl_c_keeps_all_finished_episodes_and_is_quiet(tmp_path: Path, processes: int) -> None:
+    out = tmp_path / "run"
+    words = ["collect", "--scenario", "po-none-d2", "--episodes", "100000", "--out", str(out)]
+    with (tmp_path / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lift_ros.cli", *words, "--processes", str(processes)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            # Where the tests run in the background Ctrl-C is ignored, and a child would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        try:
+            wait_for_episodes(process, out, 3)
+            os.killpg(process.pid, signal.SIGINT)
+            output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    assert process.returncode == 130
+    assert "Traceback" not in (tmp_path / "errors").read_text()
+    indices = RunReader(out).episode_indices
+    assert list(indices) == list(range(len(indices)))
+    assert len(indices) >= 3
+    assert f"episodes 0 to {len(indices) - 1}" in output
+
+
+def wait_for_episodes(process: subprocess.Popen[str], out: Path, count: int) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while len(list(out.glob("*.mcap"))) < count:
+        assert process.poll() is None, "ended before it was interrupted"
+        assert time.monotonic() < end, "no episodes were written"
+        time.sleep(0.05)
