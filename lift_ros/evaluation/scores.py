@@ -87,33 +87,37 @@ def straight_return(distance: float, radius: float) -> float:
     return -max(0.0, steps * distance - radius * steps * (steps + 1) / 2)
 
 
-def return_range(runs: Sequence[Sequence[Episode]], radius: float | None = None) -> list[ReturnRange] | None:
-    """Derive references from where each run's episodes began, or None where rewards are no distances.
+def _start_distances(run: Sequence[Episode]) -> list[float]:
+    """Return how far from its goal each episode began; nothing where rewards are unknown or no distances."""
+    distances = []
+    for episode in run:
+        if episode.steps and math.isfinite(episode.episode_return):
+            goal = rewarded_goal(episode)
+            if goal is None:
+                return []
+            distances.append(float(np.linalg.norm(episode.steps[0].position - goal)))
+    return distances
+
+
+def return_ranges(runs: Sequence[Sequence[Episode]], radius: float | None = None) -> list[ReturnRange | None]:
+    """Derive each run's references from where its episodes began; None where its rewards are no distances.
 
     Highest: straight to the goal in actions of `radius` (by default the longest action of all runs). Lowest: standing
     still for as long as the longest episode of all runs.
     """
-    known = [[(episode, rewarded_goal(episode)) for episode in with_known_return(run) if episode.steps] for run in runs]
-    starts = [
-        [float(np.linalg.norm(episode.steps[0].position - goal)) for episode, goal in run if goal is not None]
-        for run in known
-    ]
-    if any(not run or len(found) < len(run) or max(found) == 0 for run, found in zip(known, starts, strict=True)):
-        return None
-    steps = [len(episode.steps) for run in known for episode, _ in run]
+    steps = [step for run in runs for episode in run for step in episode.steps]
+    longest = max((len(episode.steps) for run in runs for episode in run), default=0)
     if radius is None:
-        radius = max(
-            float(np.linalg.norm(step.action)) for run in known for episode, _ in run for step in episode.steps
-        )
-    if not radius > 0:
-        return None
-    return [
-        ReturnRange(
-            lowest=-max(steps) * float(np.mean(found)),
-            highest=float(np.mean([straight_return(start, radius) for start in found])),
-        )
-        for found in starts
-    ]
+        radius = max((float(np.linalg.norm(step.action)) for step in steps), default=0.0)
+    ranges: list[ReturnRange | None] = []
+    for run in runs:
+        starts = _start_distances(run)
+        if not starts or max(starts) == 0 or radius <= 0:
+            ranges.append(None)
+            continue
+        highest = float(np.mean([straight_return(start, radius) for start in starts]))
+        ranges.append(ReturnRange(-longest * float(np.mean(starts)), highest))
+    return ranges
 
 
 def state_actions(episodes: Sequence[Episode]) -> tuple[FloatArray, FloatArray]:
@@ -165,11 +169,12 @@ def score_runs(
     )
     states = [count_cells(state, *state_bounds, bins) for state, _ in pairs]
     both = [count_cells(np.hstack(pair), *pair_bounds, bins) for pair in pairs]
-    ranges = [references] * len(runs) if references is not None else return_range(runs, radius)
+    ranges = return_ranges(runs, radius) if references is None else [references] * len(runs)
     scores = []
     for number, run in enumerate(runs):
         average = mean_return(run)
-        quality = math.nan if ranges is None else trajectory_quality(average, ranges[number])
+        references_of_run = ranges[number]
+        quality = math.nan if references_of_run is None else trajectory_quality(average, references_of_run)
         scores.append(
             Scores(
                 average,

@@ -12,7 +12,7 @@ from lift_ros.evaluation.scores import (
     ReturnRange,
     count_cells,
     mean_return,
-    return_range,
+    return_ranges,
     rewarded_goal,
     score_runs,
     state_actions,
@@ -66,7 +66,7 @@ def test_straight_return(distance: float, radius: float, expected: float) -> Non
 
 
 def test_straight_is_the_best_and_standing_still_the_worst() -> None:
-    slow, fast, both = return_range([[SLOW], [FAST], [SLOW, FAST]]) or []
+    slow, fast, both = return_ranges([[SLOW], [FAST], [SLOW, FAST]])
     assert slow == fast == both == ReturnRange(lowest=-16, highest=-2)
     scores = score_runs([[SLOW], [FAST]])
     assert scores[1].trajectory_quality == 1
@@ -88,7 +88,7 @@ def test_other_rewards_need_references_of_the_user() -> None:
 def test_rewards_in_hindsight_have_references_too() -> None:
     blind = episode([4, 2, 0])
     blind.goal = np.empty(0)
-    assert return_range([[blind]]) == return_range([[FAST]])
+    assert return_ranges([[blind]]) == return_ranges([[FAST]])
     near = episode([4, 2, 0])
     near.goal = np.array([0.01])
     goal = rewarded_goal(near)
@@ -100,13 +100,13 @@ def test_unknown_positions_give_no_references() -> None:
     blind = episode([4, 2, 0])
     for step in blind.steps:
         step.position = np.empty(0)
-    assert return_range([[blind]]) is None
-    assert return_range([[]]) is None
-    assert return_range([[FAST], []]) is None
+    assert return_ranges([[blind], []]) == [None, None]
+    assert return_ranges([[FAST], [], [blind]])[1:] == [None, None]
+    assert return_ranges([[FAST], []])[0] == ReturnRange(lowest=-8, highest=-2)
 
 
 def test_standing_on_the_goal_gives_no_references() -> None:
-    assert return_range([[episode([0, 0, 0])]]) is None
+    assert return_ranges([[episode([0, 0, 0])]]) == [None]
 
 
 def test_cells_are_counted_once() -> None:
