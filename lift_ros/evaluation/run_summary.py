@@ -15,7 +15,9 @@ from lift_ros.collection.records import Episode, Outcome
 from lift_ros.evaluation.scores import Scores, mean_return
 
 SECOND = 1e9
-GAP_FACTOR = 5.0  # a pause between two steps is a gap when it is this many times the run's usual pause
+# A pause between two steps is a gap when it is so many times the run's usual pause, and no mere hiccup of the system.
+GAP_FACTOR = 5.0
+GAP_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def summarise_episode(episode: Episode, usual: float) -> EpisodeSummary:
         episode_return=episode.episode_return,
         duration=duration,
         rate=len(episode.steps) / duration if duration > 0 else math.nan,
-        gaps=sum(pause > GAP_FACTOR * usual for pause in between),
+        gaps=sum(pause > max(GAP_FACTOR * usual, GAP_SECONDS) for pause in between),
         longest_pause=max(between, default=math.nan),
     )
 
@@ -145,7 +147,9 @@ def shown(value: object, digits: int = 3) -> str:
     """Return a table's entry; what is unknown is a dash."""
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
