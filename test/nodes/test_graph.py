@@ -1,0 +1,134 @@
+"""The table of nodes: what is started, with which parameters, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lift_ros.errors import UserError
+from lift_ros.nodes.graph import GraphOptions, NodeEntry, graph_nodes
+from lift_ros.nodes.launching import node_command, process_specs
+from lift_ros.nodes.parameters import PARAMETERS, find
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(**options: object) -> dict[str, NodeEntry]:
+    given = GraphOptions(**{"scenario": "po-blend-d2", "run": Path("/tmp/run"), **options})  # type: ignore[arg-type]
+    return {row.executable: row for row in graph_nodes(given)}
+
+
+def test_collecting_starts_arbiter_first_and_recorder_last() -> None:
+    assert list(rows()) == ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "recorder"]
+
+
+def test_a_trainer_is_started_on_request_and_the_arbiter_waits_for_its_model() -> None:
+    table = rows(train_after=7)
+    assert table["trainer"].parameters["train_after"] == 7
+    assert table["arbiter"].parameters["model_from"] == 7
+
+
+def test_waiting_for_the_model_can_be_turned_off() -> None:
+    assert "model_from" not in rows(train_after=7, wait_for_model=False)["arbiter"].parameters
+
+
+def test_evaluation_needs_no_routine(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.touch()
+    table = rows(mode="evaluate", model=model)
+    assert "logging_policy" not in table
+    assert table["augmentor"].parameters["model"] == str(model)
+
+
+def test_hardware_brings_its_own_plant_and_keeps_tight_deadlines() -> None:
+    table = rows(plant="hardware")
+    assert "positioning_simulator" not in table
+    assert "plant_deadline" not in table["arbiter"].parameters
+
+
+def test_fetch_has_a_simulator_of_its_own() -> None:
+    assert "fetch_simulator" in rows(scenario="fetch-reach")
+
+
+def test_only_the_arbiter_ends_the_graph() -> None:
+    assert [name for name, row in rows(train_after=3).items() if row.ends_graph] == ["arbiter"]
+
+
+def test_the_scenario_decides_what_the_user_leaves_open() -> None:
+    arbiter = rows()["arbiter"].parameters
+    assert (arbiter["p"], arbiter["budget"], arbiter["episodes"]) == (0.6, 20, 100)
+
+
+@pytest.mark.parametrize("executable", ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "trainer"])
+def test_every_parameter_of_the_table_exists_and_has_its_type(executable: str) -> None:
+    for name, value in rows(train_after=3)[executable].parameters.items():
+        parameter = find(PARAMETERS[executable], name)
+        assert parameter is not None
+        parameter.check(value)
+
+
+def test_own_parameters_win() -> None:
+    table = rows(parameters={"augmentor": {"delay": 0.5}, "arbiter": {"budget": 3}})
+    assert table["augmentor"].parameters["delay"] == 0.5
+    assert table["arbiter"].parameters["budget"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"plant": "robot"}, "plant is 'robot'; allowed: simulator, or hardware"),
+        ({"mode": "evaluate"}, "needs a model"),
+        ({"model": Path("/nowhere/model")}, "does not exist; train one"),
+        ({"parameters": {"arbiter": {"speed": 1}}}, "arbiter has no parameter speed"),
+        ({"parameters": {"arbiter": {"p": 1.5}}}, "parameter p is 1.5"),
+        ({"scenario": "po-blend-d3"}, "po-blend-d3"),
+    ],
+)
+def test_bad_wishes_are_refused_before_anything_starts(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rows(**options)
+
+
+def test_facts_of_the_run_name_scenario_and_seed() -> None:
+    facts = json.loads(str(rows(seed=5)["recorder"].parameters["facts"]))
+    assert facts["scenario"] == "po-blend-d2"
+    assert facts["seed"] == 5
+
+
+def test_parameter_files_keep_types(tmp_path: Path) -> None:
+    parameters = {"facts": '{"a": 1}', "p": 1.0, "seed": 3, "autostart": True}
+    command = node_command("recorder", parameters, "lift", tmp_path)
+    written = yaml.safe_load(Path(command[-1]).read_text())
+    assert written == {"/**": {"ros__parameters": parameters}}
+
+
+def test_every_process_is_kept_on_this_machine_and_in_one_domain(tmp_path: Path) -> None:
+    specs = process_specs(list(rows().values()), "lift", tmp_path, domain=42)
+    assert {spec.environment["ROS_DOMAIN_ID"] for spec in specs} == {"42"}
+    assert {spec.environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] for spec in specs} == {"LOCALHOST"}
+    assert specs[-1].name == "monitor"
+
+
+def test_every_executable_of_the_table_is_a_module() -> None:
+    for executable in [*rows(train_after=3), "fetch_simulator", "monitor"]:
+        assert (ROOT / "lift_ros" / "nodes" / f"{executable}_node.py").is_file()
+
+
+@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+def test_launch_files_build_on_the_same_table(name: str) -> None:
+    tree = ast.parse((ROOT / "launch" / f"{name}.launch.py").read_text())
+    imports = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert "lift_ros.nodes.launch_graph" in imports
+
+
+@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+def test_launch_files_describe_the_graph(name: str) -> None:
+    pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; it comes with a ROS installation")
+    import runpy
+
+    namespace = runpy.run_path(str(ROOT / "launch" / f"{name}.launch.py"))
+    assert namespace["generate_launch_description"]().entities
