@@ -50,13 +50,11 @@ class Topic:
     qos: str  # YAML
 
 
-@dataclass
+@dataclass(slots=True)
 class _Chunk:
     offset: int
     size: int = 0
     crc: int = 0
-    first_time: int = 2**64 - 1
-    last_time: int = 0
     indices: dict[int, list[int]] = field(default_factory=dict)  # channel: time, offset, time, offset, …
 
 
@@ -101,11 +99,11 @@ class McapFile:
         """Messages written so far."""
         return sum(self._counts)
 
-    def _append(self, *parts: bytes) -> None:
-        """Write all of `parts` or nothing."""
+    def _append(self, *parts: bytes | memoryview) -> int:
+        """Write all of `parts` or nothing; returns the number of bytes."""
         wanted = sum(map(len, parts))
         try:
-            written = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
+            written = os.writev(self._descriptor, parts)
             if written < wanted:
                 rest = memoryview(b"".join(parts))[written:]
                 while rest:
@@ -114,25 +112,19 @@ class McapFile:
             self._roll_back(self._size)
             raise
         self._size += wanted
+        return wanted
 
     def _roll_back(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
         os.lseek(self._descriptor, size, os.SEEK_SET)
         self._size = size
 
-    def _append_to_chunk(self, *parts: bytes) -> int:
-        """Write into the open chunk and return where in it."""
-        chunk = self._chunk
-        if chunk is None:
+    def _open_chunk(self) -> _Chunk:
+        if self._chunk is None:
             chunk = _Chunk(self._size)
             self._append(_OPEN_CHUNK)
             self._chunk = chunk
-        self._append(*parts)
-        offset = chunk.size
-        for part in parts:
-            chunk.crc = zlib.crc32(part, chunk.crc)
-            chunk.size += len(part)
-        return offset
+        return self._chunk
 
     def add_topic(self, topic: Topic) -> int:
         """Announce a topic and return its channel."""
@@ -142,7 +134,10 @@ class McapFile:
         if schema is None:
             schema = len(self._schemas) + 1
             body = self._schema_record(schema, topic)
-        self._append_to_chunk(body + self._channel_record(channel, schema, topic))
+        body += self._channel_record(channel, schema, topic)
+        chunk = self._open_chunk()
+        chunk.size += self._append(body)
+        chunk.crc = zlib.crc32(body, chunk.crc)
         self._schemas[topic.type_name] = schema
         self._topics.append(topic)
         self._counts.append(0)
@@ -163,21 +158,18 @@ class McapFile:
         """Return the sequence number of a channel's next message."""
         return self._counts[channel - 1]
 
-    def write(self, channel: int, time_ns: int, *parts: bytes) -> None:
+    def write(self, channel: int, time_ns: int, *parts: bytes | memoryview) -> None:
         """Append a message record that the caller has packed."""
-        offset = self._append_to_chunk(*parts)
-        chunk = self._chunk
-        assert chunk is not None
-        entries = chunk.indices.get(channel)
-        if entries is None:
-            entries = chunk.indices[channel] = []
-        entries.append(time_ns)
-        entries.append(offset)
+        chunk = self._chunk or self._open_chunk()
+        size = self._append(*parts)
+        for part in parts:
+            chunk.crc = zlib.crc32(part, chunk.crc)
+        if channel in chunk.indices:
+            chunk.indices[channel] += (time_ns, chunk.size)
+        else:
+            chunk.indices[channel] = [time_ns, chunk.size]
+        chunk.size += size
         self._counts[channel - 1] += 1
-        if time_ns < chunk.first_time:
-            chunk.first_time = time_ns
-        if time_ns > chunk.last_time:
-            chunk.last_time = time_ns
 
     def write_message(self, channel: int, time_ns: int, data: bytes) -> None:
         """Append a message."""
@@ -189,10 +181,9 @@ class McapFile:
         chunk = self._chunk
         if chunk is None:
             return
-        first_time = chunk.first_time if chunk.indices else 0
-        head = CHUNK_HEAD.pack(
-            CHUNK, 40 + chunk.size, first_time, chunk.last_time, chunk.size, chunk.crc, 0, chunk.size
-        )
+        first_time = min((min(entries[::2]) for entries in chunk.indices.values()), default=0)
+        last_time = max((max(entries[::2]) for entries in chunk.indices.values()), default=0)
+        head = CHUNK_HEAD.pack(CHUNK, 40 + chunk.size, first_time, last_time, chunk.size, chunk.crc, 0, chunk.size)
         before = self._size
         index = b""
         offsets = b""
@@ -204,14 +195,14 @@ class McapFile:
         if index:
             self._append(index)
         self._chunk_indexes.append(
-            struct.pack("<QQQQI", first_time, chunk.last_time, chunk.offset, CHUNK_HEAD.size + chunk.size, len(offsets))
+            struct.pack("<QQQQI", first_time, last_time, chunk.offset, CHUNK_HEAD.size + chunk.size, len(offsets))
             + offsets
             + struct.pack("<QIQQ", len(index), 0, chunk.size, chunk.size)
         )
         self._chunk = None
         if chunk.indices:
             self._first_time = min(self._first_time, first_time)
-            self._last_time = max(self._last_time, chunk.last_time)
+            self._last_time = max(self._last_time, last_time)
 
     def finish(self, final: Path, *, sync: bool) -> FileSummary:
         """Complete the file, make it durable and give it its final name; after a failure it is a journal as before."""

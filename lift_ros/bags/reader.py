@@ -238,6 +238,9 @@ class RunReader:
         except EpisodeError as error:
             self._tolerate(error)
             return
+        first = first_episode_of(path.name)
+        if first is not None and first not in raw:
+            self._tolerate(EpisodeError("it is missing", bag=path, episode=first, remedy=REMEDY))
         for index in raw:
             other = self._files.setdefault(index, path)
             if other != path:

@@ -22,10 +22,12 @@ from lift_ros.bags.mcap_file import (
     METADATA,
     RECORD_HEAD,
     SCHEMA,
+    STATISTICS,
 )
 
 _MAX_UNPACKED = 2**32
 _PIECE = 2**20
+FOOTER_SIZE = 29
 _INSIDE_CHUNK = (SCHEMA, CHANNEL, MESSAGE)
 
 
@@ -115,8 +117,8 @@ def _message(body: memoryview, announced: Announced) -> Message:
     return Message(channel, time_ns, body[22:])
 
 
-def _records(data: memoryview, offset: int) -> Iterator[tuple[int, memoryview, int]]:
-    """Yield opcode, body and the next record's offset."""
+def _records(data: memoryview, offset: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield opcode and body of each record."""
     end = len(data)
     while offset < end:
         if end - offset < 9:
@@ -125,7 +127,7 @@ def _records(data: memoryview, offset: int) -> Iterator[tuple[int, memoryview, i
         if size > end - offset - 9:
             raise Malformed(f"a record at byte {offset} claims {size} bytes and {end - offset - 9} are left")
         offset += 9 + size
-        yield opcode, data[offset - size : offset], offset
+        yield opcode, data[offset - size : offset]
 
 
 def _read_pieces(read: Callable[[int], bytes], size: int) -> memoryview:
@@ -184,11 +186,32 @@ def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = Non
     """
     if data[:8] != MAGIC:
         raise Malformed("it does not begin like an MCAP file")
-    if len(data) < 16 or data[-8:] != MAGIC:
+    if len(data) < 8 + FOOTER_SIZE + 8 or data[-8:] != MAGIC:
         raise Malformed("it does not end like an MCAP file, so it was cut off")
-    if tolerate is not None:
-        _announce_from_summary(data, announced)
-    for opcode, body, _ in _records(data[:-8], 8):
+    summary = Announced()
+    try:
+        promised = _read_summary(data, summary)
+        if tolerate is not None:  # the chunk that announces may be the bad one
+            announced.schemas.update(summary.schemas)
+            announced.channels.update(summary.channels)
+    except Malformed as error:
+        if tolerate is None:
+            raise
+        promised = None
+        tolerate(error)
+    found = 0
+    for message in _walk_data(data, announced, tolerate):
+        found += 1
+        yield message
+    if promised is not None and found != promised:
+        mismatch = Malformed(f"it holds {found} messages and its summary counts {promised}")
+        if tolerate is None:
+            raise mismatch
+        tolerate(mismatch)
+
+
+def _walk_data(data: memoryview, announced: Announced, tolerate: Tolerate | None) -> Iterator[Message]:
+    for opcode, body in _records(data[:-8], 8):
         if opcode == MESSAGE:
             yield _message(body, announced)
         elif opcode == CHUNK:
@@ -207,7 +230,7 @@ def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = Non
 
 
 def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[Message]:
-    for opcode, record_body, _ in _records(chunk_records(body), 0):
+    for opcode, record_body in _records(chunk_records(body), 0):
         if opcode == MESSAGE:
             yield _message(record_body, announced)
         elif opcode in (SCHEMA, CHANNEL):
@@ -216,17 +239,25 @@ def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[Message]
             raise Malformed(f"a chunk holds a record with opcode {opcode}")
 
 
-def _announce_from_summary(data: memoryview, announced: Announced) -> None:
-    """Learn schemas and channels from the summary, for the case that the chunk with them is bad."""
-    start = int.from_bytes(data[-28:-20], "little")
-    if not 8 < start < len(data) - 37:
-        return
-    try:
-        for opcode, body, _ in _records(data[:-8], start):
-            if opcode in (SCHEMA, CHANNEL):
-                _announce(opcode, body, announced)
-    except Malformed:
-        return
+def _read_summary(data: memoryview, announced: Announced) -> int | None:
+    """Learn schemas and channels from the summary and return how many messages it counts, if it does."""
+    footer = len(data) - 8 - FOOTER_SIZE
+    if RECORD_HEAD.unpack_from(data, footer) != (FOOTER, FOOTER_SIZE - 9):
+        raise Malformed("it has no footer, so it was cut off")
+    start, _, crc = struct.unpack_from("<QQI", data, footer + 9)
+    if not start:
+        return None
+    if not 8 < start <= footer:
+        raise Malformed(f"its summary begins at byte {start} of {len(data)}")
+    if crc and zlib.crc32(data[start : footer + 25]) != crc:
+        raise Malformed("the checksum of its summary does not match")
+    count = None
+    for opcode, body in _records(data[:footer], start):
+        if opcode in (SCHEMA, CHANNEL):
+            _announce(opcode, body, announced)
+        elif opcode == STATISTICS:
+            count = _Fields(body).number(8)
+    return count
 
 
 def walk_journal(data: memoryview, announced: Announced) -> Iterator[Message]:

@@ -72,7 +72,8 @@ class RunWriter:
         self._first_in_file = 0
         self._tally = _Tally()
         self._others: dict[str, Topic] = {}
-        self._channels: dict[str, int] = {}
+        self._step_channel = self._episode_channel = 0
+        self._channels: dict[str, int] = {}  # of other topics
         with self._failures("the run cannot be created"):
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(self.path)
@@ -115,8 +116,10 @@ class RunWriter:
                 step=step.index,
                 remedy="Write steps in order and finish an episode before the next.",
             )
-        file = self._ready_file()
-        channel = self._channels[definitions.STEP_TOPIC]
+        file = self._file
+        if file is None or not tally.steps:
+            file = self._ready_file()
+        channel = self._step_channel
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
         head, pixels = encode_step(step, (channel, file.next_sequence(channel), time_ns))
@@ -149,7 +152,7 @@ class RunWriter:
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
         file = self._ready_file()
-        channel = self._channels[definitions.EPISODE_TOPIC]
+        channel = self._episode_channel
         time_ns = max(tally.last_time, episode.end_time_ns)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
         head, pixels = encode_episode(end, (channel, file.next_sequence(channel), time_ns))
@@ -285,20 +288,21 @@ class RunWriter:
         journal = self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX)
         file = McapFile(journal, METADATA_NAME, facts_as_text(self._metadata.facts))
         try:
-            self._channels = {topic.name: file.add_topic(topic) for topic in (STEP, EPISODE)}
+            self._step_channel, self._episode_channel = file.add_topic(STEP), file.add_topic(EPISODE)
         except OSError:
             file.discard()
             raise
         if self._sync and self._episodes_per_file > 1:
             sync_directory(self.path)
         self._file = file
+        self._channels = {}
         self._first_in_file = self.next_episode
 
     def _finish_file(self) -> None:
         """Complete the file under way, then name it in metadata.yaml: in this order metadata.yaml is always true."""
         file = self._file
         assert file is not None
-        episodes = file.next_sequence(self._channels[definitions.EPISODE_TOPIC])
+        episodes = file.next_sequence(self._episode_channel)
         name = file.path.name.removesuffix(JOURNAL_SUFFIX) if episodes else tail_name(self.path, self.next_episode)
         summary = file.finish(self.path / name, sync=self._sync)
         self._file = None
@@ -307,7 +311,7 @@ class RunWriter:
             sync_directory(self.path)
         self._metadata.save(self.path, sync=self._sync)
 
-    def _write(self, file: McapFile, channel: int, time_ns: int, head: bytes, pixels: bytes) -> None:
+    def _write(self, file: McapFile, channel: int, time_ns: int, head: bytes, pixels: bytes | memoryview) -> None:
         self._check_space(len(head) + len(pixels))
         try:
             if pixels:
