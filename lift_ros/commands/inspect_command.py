@@ -1,0 +1,223 @@
+"""`lift inspect`: tables, dataset scores and plots of recorded runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lift_ros.bags.hindsight import hindsight
+from lift_ros.bags.reader import RunReader
+from lift_ros.collection.records import Episode
+from lift_ros.errors import UserError
+from lift_ros.evaluation.run_summary import (
+    RunSummary,
+    episode_table,
+    for_programs,
+    format_table,
+    run_table,
+    score_table,
+    summarise_run,
+)
+from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
+
+if TYPE_CHECKING:
+    from lift_ros.evaluation.expertness_plot import Expertness
+
+SHOWN_EPISODES = 20
+
+
+@dataclass(slots=True)
+class LoadedRun:
+    """A run in memory, with rewards labelled in hindsight where none were measured."""
+
+    path: Path
+    episodes: list[Episode]
+    rewards: str
+    facts: dict[str, Any]
+    left_out: list[str]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `lift inspect`."""
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="directories of runs; several are compared")
+    parser.add_argument("--json", action="store_true", help="print everything for programs")
+    parser.add_argument("--all", action="store_true", help=f"show all episodes, not only {SHOWN_EPISODES} of each run")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this directory")
+    parser.add_argument("--scenario", metavar="NAME", help="measure how expert a scenario's logging policy is")
+    parser.add_argument(
+        "--episodes", type=int, default=50, metavar="N", help="with --scenario: episodes per step size (default 50)"
+    )
+    parser.add_argument("--skip-bad", action="store_true", help="leave out episodes that cannot be read, and say which")
+    scores = parser.add_argument_group("dataset scores")
+    scores.add_argument(
+        "--reference", type=Path, metavar="RUN", help="run whose coverage counts as 1 (default: the first)"
+    )
+    scores.add_argument("--bins", type=int, default=DEFAULT_BINS, help=f"cells per dimension (default {DEFAULT_BINS})")
+    scores.add_argument("--lowest-return", type=float, metavar="R", help="mean return of trajectory quality 0")
+    scores.add_argument("--highest-return", type=float, metavar="R", help="mean return of trajectory quality 1")
+
+
+def load_run(path: Path, *, skip_bad: bool) -> LoadedRun:
+    """Read a run; pictures are let go, since tables need none."""
+    reader = RunReader(path, skip_bad=skip_bad)
+    episodes: list[Episode] = []
+    labelled_count = unknown = 0
+    for episode in reader:
+        for step in episode.steps:
+            step.image = None
+        episode.final_image = None
+        if math.isnan(episode.episode_return):
+            labelled, _ = hindsight([episode])
+            labelled_count += len(labelled)
+            unknown += not labelled
+            episode = labelled[0] if labelled else episode
+        episodes.append(episode)
+    if unknown == len(episodes):
+        rewards = "unknown"
+    else:
+        rewards = "hindsight" if labelled_count else "measured"
+        rewards += f", {unknown} unknown" if unknown else ""
+    left_out = [
+        f"{entry.bag}{'' if entry.episode is None else f', episode {entry.episode}'}: {entry.reason}"
+        for entry in reader.left_out
+    ]
+    return LoadedRun(path, episodes, rewards, reader.facts, left_out)
+
+
+def action_radius(runs: list[LoadedRun]) -> float | None:
+    """Return the action radius that the runs' facts agree on."""
+    found = set()
+    for run in runs:
+        parameters = run.facts.get("parameters")
+        plant = parameters.get("plant") if isinstance(parameters, dict) else None
+        found.add(plant.get("action_radius") if isinstance(plant, dict) else None)
+    radius = found.pop() if len(found) == 1 else None
+    return float(radius) if isinstance(radius, int | float) and radius > 0 else None
+
+
+def _references(arguments: argparse.Namespace) -> ReturnRange | None:
+    low, high = arguments.lowest_return, arguments.highest_return
+    if (low is None) != (high is None):
+        raise UserError("--lowest-return and --highest-return belong together; give both or neither")
+    return None if low is None else ReturnRange(low, high)
+
+
+def _reference_number(arguments: argparse.Namespace) -> int:
+    if arguments.reference is None:
+        return 0
+    wanted = arguments.reference.resolve()
+    for number, path in enumerate(arguments.runs):
+        if path.resolve() == wanted:
+            return number
+    raise UserError(f"--reference {arguments.reference} is none of the runs to inspect; name it among them")
+
+
+def summarise(arguments: argparse.Namespace, runs: list[LoadedRun]) -> list[RunSummary]:
+    """Sum up the runs with their scores against each other."""
+    scores = score_runs(
+        [run.episodes for run in runs],
+        reference=_reference_number(arguments),
+        references=_references(arguments),
+        radius=action_radius(runs),
+        bins=arguments.bins,
+    )
+    return [
+        summarise_run(
+            str(run.path),
+            run.episodes,
+            rewards=run.rewards,
+            facts=run.facts,
+            left_out=run.left_out,
+            scores=score,
+        )
+        for run, score in zip(runs, scores, strict=True)
+    ]
+
+
+def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
+    for summary in summaries:
+        shown = summary.table if everything else summary.table[:SHOWN_EPISODES]
+        print(f"{summary.run}\n{episode_table(shown)}")
+        if len(shown) < len(summary.table):
+            print(f"… and {len(summary.table) - len(shown)} more; --all shows them")
+        for reason in summary.left_out:
+            print(f"left out {reason}")
+        print()
+    print(run_table(summaries))
+    print()
+    print(score_table(summaries))
+    if all(summary.scores is not None and math.isnan(summary.scores.trajectory_quality) for summary in summaries):
+        print(
+            "Trajectory quality needs rewards that are distances to the goal, or --lowest-return and --highest-return."
+        )
+
+
+def write_plots(runs: list[LoadedRun], folder: Path) -> list[Path]:
+    """Draw each run's trajectories, and its distances where they are known.
+
+    Runs of the same name are told apart by their number; runs without steps have nothing to draw.
+    """
+    from lift_ros.evaluation.trajectory_plots import distances, plot_distances, plot_trajectories
+
+    names = [run.path.resolve().name for run in runs]
+    written = []
+    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
+        label = name if names.count(name) == 1 else f"{name}-{number}"
+        moved = [episode for episode in run.episodes if episode.steps]
+        if moved:
+            written.append(folder / f"{label}-trajectories.png")
+            plot_trajectories(moved, written[-1], title=str(run.path))
+        if any(np.isfinite(distances(episode)).any() for episode in moved):
+            written.append(folder / f"{label}-distances.png")
+            plot_distances(moved, written[-1], title=str(run.path))
+    return written
+
+
+def inspect_scenario(name: str, folder: Path | None, episodes: int) -> tuple[list[Expertness], list[Path]]:
+    """Measure how many steps a scenario's logging policy takes over its initial step size, and draw it."""
+    from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness
+    from lift_ros.scenario import load_scenario
+
+    scenario = load_scenario(name)
+    if folder is None:
+        return measure_expertness(scenario, episodes=episodes), []
+    path = folder / f"{scenario.name}-expertness.png"
+    return plot_expertness(scenario, path, episodes=episodes), [path]
+
+
+def expertness_table(results: list[Expertness]) -> str:
+    """Return the table of a logging policy's expertness."""
+    header = ("initial step l", "steps/episode", "lower quartile", "upper quartile", "reached")
+    rows = [(entry.step, entry.mean, entry.lower_quartile, entry.upper_quartile, entry.reached) for entry in results]
+    return format_table(header, rows)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Inspect runs, or the logging policy of a scenario."""
+    if not arguments.runs and arguments.scenario is None:
+        raise UserError("name at least one RUN, or --scenario NAME")
+    result: dict[str, Any] = {}
+    plots: list[Path] = []
+    if arguments.runs:
+        runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
+        result["runs"] = summarise(arguments, runs)
+        plots += [] if arguments.plots is None else write_plots(runs, arguments.plots)
+        if not arguments.json:
+            _print_tables(result["runs"], everything=arguments.all)
+    if arguments.scenario is not None:
+        result["expertness"], drawn = inspect_scenario(arguments.scenario, arguments.plots, arguments.episodes)
+        plots += drawn
+        if not arguments.json:
+            print(f"{arguments.scenario}\n{expertness_table(result['expertness'])}")
+    if arguments.json:
+        print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
+    else:
+        for path in plots:
+            print(f"{path} written")
+    return 0

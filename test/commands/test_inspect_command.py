@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_run import drive, write_run
+
+from lift_ros.cli import main
+from lift_ros.collection.records import Outcome
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, Path]:
+    slow = write_run(tmp_path / "slow", [drive(0, 10), drive(1, 8), drive(2, 6, outcome=Outcome.ABORTED)])
+    quick = write_run(tmp_path / "quick", [drive(0, 2, augmented=1), drive(1, 2, augmented=2)])
+    return slow, quick
+
+
+def inspected(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
+    assert main(["inspect", *map(str, words), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)["runs"]
+    assert isinstance(result, list)
+    return result
+
+
+def test_programs_get_every_episode_and_score(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    slow, quick = inspected(capsys, *runs)
+    assert [line["steps"] for line in slow["table"]] == [10, 8, 6]
+    assert [line["outcome"] for line in slow["table"]] == ["reached", "reached", "aborted"]
+    assert slow["table"][2]["reason"] == "told so"
+    assert slow["table"][0]["duration"] == pytest.approx(1.0)
+    assert slow["table"][0]["rate"] == pytest.approx(10.0)
+    assert slow["outcomes"] == {"reached": 2, "aborted": 1}
+    assert slow["success"] == pytest.approx(2 / 3)
+    assert (slow["rewards"], slow["gaps"], slow["augmented"]) == ("measured", 0, 0)
+    assert quick["augmented"] == 0.75
+    assert [line["augmentations"] for line in quick["table"]] == [1, 2]
+    assert quick["scores"]["trajectory_quality"] == pytest.approx(1.0)
+    assert slow["scores"]["trajectory_quality"] < quick["scores"]["trajectory_quality"]
+    assert slow["scores"]["coverage"] == 1.0 > quick["scores"]["coverage"]
+    assert slow["mean_return"] < quick["mean_return"] < 0
+
+
+def test_people_get_tables(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", *map(str, runs)]) == 0
+    output = capsys.readouterr().out
+    for word in ("aborted: told so", "trajectory quality", "state-action coverage", "steps/episode", str(runs[1])):
+        assert word in output
+
+
+def test_reference_run_can_be_chosen(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    slow, quick = inspected(capsys, *runs, "--reference", runs[1])
+    assert quick["scores"]["coverage"] == 1.0 < slow["scores"]["coverage"]
+    assert main(["inspect", str(runs[0]), "--reference", str(runs[1])]) == 2
+    assert "none of the runs to inspect" in capsys.readouterr().err
+
+
+def test_references_of_the_return_can_be_given(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    (slow,) = inspected(capsys, runs[0], "--lowest-return", -100, "--highest-return", 0)
+    assert slow["scores"]["trajectory_quality"] == pytest.approx(1 + slow["mean_return"] / 100)
+    assert main(["inspect", str(runs[0]), "--lowest-return", "-3"]) == 2
+    assert "belong together" in capsys.readouterr().err
+
+
+def test_rewards_in_hindsight(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = write_run(tmp_path / "measured", [drive(0, 4)])
+    episodes = [drive(0, 4, rewarded=False), drive(1, 4, rewarded=False, outcome=Outcome.ABORTED)]
+    hidden = write_run(tmp_path / "hidden", episodes)
+    blind = write_run(tmp_path / "blind", [drive(0, 4, rewarded=False, outcome=Outcome.STEP_LIMIT)])
+    known, labelled, unknown = inspected(capsys, measured, hidden, blind)
+    assert (labelled["rewards"], unknown["rewards"]) == ("hindsight, 1 unknown", "unknown")
+    assert labelled["table"][0]["episode_return"] == pytest.approx(known["mean_return"])
+    assert labelled["mean_return"] == pytest.approx(known["mean_return"])
+    assert labelled["table"][1]["episode_return"] is None
+    assert labelled["scores"]["trajectory_quality"] == pytest.approx(known["scores"]["trajectory_quality"])
+    assert unknown["mean_return"] is None
+    assert unknown["scores"]["trajectory_quality"] is None
+
+
+def test_gaps_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torn = drive(0, 10)
+    for step in torn.steps[5:]:
+        step.time_ns += 3_000_000_000
+    torn.end_time_ns += 3_000_000_000
+    (summary,) = inspected(capsys, write_run(tmp_path / "run", [torn, drive(1, 10)]))
+    assert [line["gaps"] for line in summary["table"]] == [1, 0]
+    assert summary["table"][0]["longest_pause"] == pytest.approx(3.1)
+    assert summary["gaps"] == 1
+
+
+def test_action_radius_of_the_scenario_is_the_bar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {"parameters": {"plant": {"action_radius": 5.0}}}
+    (plain,) = inspected(capsys, write_run(tmp_path / "plain", [drive(0, 4)]))
+    (known,) = inspected(capsys, write_run(tmp_path / "known", [drive(0, 4)], facts))
+    assert known["scores"]["trajectory_quality"] < plain["scores"]["trajectory_quality"] == pytest.approx(1.0)
+    assert known["facts"]["parameters"] == facts["parameters"]
+
+
+def test_long_tables_are_cut_unless_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(write_run(tmp_path / "run", [drive(index, 1) for index in range(25)]))
+    assert main(["inspect", run]) == 0
+    assert "… and 5 more; --all shows them" in capsys.readouterr().out
+    assert main(["inspect", run, "--all"]) == 0
+    assert "--all shows them" not in capsys.readouterr().out
+
+
+def test_bad_episodes_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [drive(index, 3) for index in range(3)])
+    file = sorted(run.glob("*.mcap"))[1]
+    file.write_bytes(file.read_bytes()[:200])
+    assert main(["inspect", str(run)]) == 2
+    assert "episode 1" in capsys.readouterr().err
+    (summary,) = inspected(capsys, run, "--skip-bad")
+    assert [line["episode"] for line in summary["table"]] == [0, 2]
+    assert any("episode 1" in line for line in summary["left_out"])
+
+
+def test_nothing_to_inspect_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect"]) == 2
+    assert "name at least one RUN" in capsys.readouterr().err
+    assert main(["inspect", str(tmp_path / "absent")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_plots_are_written_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [write_run(tmp_path / side / "run", [drive(0, 5), drive(1, 4, augmented=2)]) for side in ("a", "b")]
+    folder = tmp_path / "plots"
+    assert main(["inspect", *map(str, runs), "--plots", str(folder)]) == 0
+    names = ["run-0-distances.png", "run-0-trajectories.png", "run-1-distances.png", "run-1-trajectories.png"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
+    assert f"{folder / names[0]} written" in capsys.readouterr().out
+
+
+def test_unknown_distances_are_not_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blind = write_run(tmp_path / "blind", [drive(0, 4, rewarded=False, outcome=Outcome.STEP_LIMIT)])
+    still = write_run(tmp_path / "still", [drive(0, 0, outcome=Outcome.ABORTED)])
+    assert main(["inspect", str(blind), str(still), "--plots", str(tmp_path / "plots")]) == 0
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["blind-trajectories.png"]
+    assert "Trajectory quality needs rewards" in capsys.readouterr().out
+
+
+def test_expertness_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["inspect", "--scenario", "po-blend-d2", "--episodes", "2"]
+    assert main([*words, "--plots", str(tmp_path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    steps = [entry["step"] for entry in result["expertness"]]
+    means = [entry["mean"] for entry in result["expertness"]]
+    assert steps == sorted(steps)
+    assert means == sorted(means, reverse=True)
+    assert result["plots"] == [str(tmp_path / "po-blend-d2-expertness.png")]
+    assert (tmp_path / "po-blend-d2-expertness.png").exists()
+    assert main(words) == 0
+    assert "initial step l" in capsys.readouterr().out
