@@ -173,7 +173,10 @@ class ArbiterNode(LiftNode):
 
     def _feed(self, event: Event) -> None:
         finishing = self._machine.state is State.FINISHING
-        for action in self._machine.handle(event):
+        actions = self._machine.handle(event)
+        if len(actions) == 2 and isinstance(actions[1], Ask):
+            actions.reverse()  # the policies think while the step is put into its record
+        for action in actions:
             self._perform(action)
         if finishing and self._machine.state is State.IDLE and self._next is not None:
             self._next += 1
