@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lift_ros.errors import UserError
-from lift_ros.positioning.distortions import Columns, norm
+from lift_ros.positioning.distortions import Columns, norm, squared_norm
 from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
+
+_CLEARLY_INSIDE = 1 - 1e-12  # so far below the squared radius rounding cannot change which action is too long
 
 
 class BatchedStep(NamedTuple):
@@ -38,8 +40,9 @@ class BatchedPositioning:
         self._position = self._goal = np.empty((dynamics.dim, 0))
         self._distance = np.empty(0)
         self._reached = np.empty(0, dtype=np.bool_)
-        self._steps = np.empty(0, dtype=np.int64)
         self._any_reached = False
+        self._last_steps = np.empty(0, dtype=np.int64)  # the step that reached the goal, of those that have
+        self._step_count = 0
         self._goal_is_origin = False
 
     @property
@@ -65,7 +68,7 @@ class BatchedPositioning:
     @property
     def steps(self) -> IntArray:
         """Number of steps each context has made; it stops counting at the goal."""
-        return self._steps.copy()
+        return np.where(self._reached, self._last_steps, self._step_count)
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
         """Begin one episode per seed and return the observations."""
@@ -76,7 +79,8 @@ class BatchedPositioning:
         self._goal = np.ascontiguousarray(np.array([start.goal for start in starts]).T)
         self._goal_is_origin = not self._goal.any()
         self._coefficients = self.dynamics.distortion.coefficients(np.array([start.context for start in starts]))
-        self._steps = np.zeros(len(starts), dtype=np.int64)
+        self._last_steps = np.zeros(len(starts), dtype=np.int64)
+        self._step_count = 0
         self._distance = norm(list(self._position - self._goal))
         self._reached = np.zeros(len(starts), dtype=np.bool_)
         self._any_reached = False
@@ -90,27 +94,32 @@ class BatchedPositioning:
         action = self._shortened(action)
         if self._any_reached:
             action = action * ~self._reached
-            self._steps += ~self._reached
-        else:
-            self._steps += 1
+        position = self._position = self._moved(action)
+        self._distance = norm(position if self._goal_is_origin else position - self._goal)
+        reached = self._distance <= self.dynamics.threshold
+        self._step_count += 1
+        if reached.any():
+            self._last_steps[reached & ~self._reached] = self._step_count
+            self._any_reached = True
+        self._reached = reached
+        return BatchedStep(self._observations(), -self._distance, reached)
+
+    def _moved(self, action: FloatArray) -> FloatArray:
+        position = np.empty_like(action)
         moved = self.dynamics.distortion.move(self._position, action, self._coefficients)
-        self._position = np.empty_like(action)
-        for row, column in zip(self._position, moved, strict=True):
-            np.minimum(np.maximum(column, LOW, out=column), HIGH, out=row)
-        self._distance = norm(self._position if self._goal_is_origin else self._position - self._goal)
-        self._reached = self._distance <= self.dynamics.threshold
-        self._any_reached = bool(self._reached.any())
-        return BatchedStep(self._observations(), -self._distance, self._reached)
+        for row, column in zip(position, moved, strict=True):
+            np.maximum(column, LOW, out=row)
+        return np.minimum(position, HIGH, out=position)
 
     def _shortened(self, action: FloatArray) -> FloatArray:
-        length = norm(action)
-        longest = float(length.max())
-        if longest <= self.dynamics.action_radius:
+        radius = self.dynamics.action_radius
+        squares = squared_norm(action)
+        if float(squares.max()) <= radius * radius * _CLEARLY_INSIDE:
             return action
-        if not np.isfinite(longest):
+        length = np.sqrt(squares)
+        if not np.isfinite(length.max()):
             raise UserError("all actions must be finite")
-        too_long = length > self.dynamics.action_radius
-        factor = np.divide(self.dynamics.action_radius, length, out=np.ones_like(length), where=too_long)
+        factor = np.divide(radius, length, out=np.ones_like(length), where=length > radius)
         return np.asarray(action * factor)
 
     def _observations(self) -> FloatArray:

@@ -31,12 +31,17 @@ def square_root(value: Column) -> Column:
     return math.sqrt(value) if isinstance(value, float) else np.sqrt(value)
 
 
-def norm(columns: Columns) -> Column:
-    """Return the Euclidean norm, summed from the first coordinate to the last."""
+def squared_norm(columns: Columns) -> Column:
+    """Return the squared Euclidean norm, summed from the first coordinate to the last."""
     total = columns[0] * columns[0]
     for column in columns[1:]:
-        total = total + column * column
-    return square_root(total)
+        total += column * column  # in place for arrays, whose first product is an array of its own
+    return total
+
+
+def norm(columns: Columns) -> Column:
+    """Return the Euclidean norm."""
+    return square_root(squared_norm(columns))
 
 
 def _select(condition: Any, yes: Column, no: Column) -> Column:
@@ -73,7 +78,7 @@ def _apply_matrix(matrix: Columns, action: Columns) -> list[Column]:
     for row in range(dim):
         total = matrix[row * dim] * action[0]
         for column in range(1, dim):
-            total = total + matrix[row * dim + column] * action[column]
+            total += matrix[row * dim + column] * action[column]  # in place for arrays
         result.append(total)
     return result
 

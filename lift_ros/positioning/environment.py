@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Distortion, make_distortion
 from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, ObservationKind, Start
-from lift_ros.positioning.simulated import Moved, Mover
+from lift_ros.positioning.simulated import Mover
 
 FloatArray = npt.NDArray[np.float64]
 Info = dict[str, Any]
@@ -50,7 +50,6 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         self.observation_space = gymnasium.spaces.Box(*reach, (size,), np.float64)
         self.action_space = gymnasium.spaces.Box(-action_radius, action_radius, (size,), np.float64)
         self._mover = Mover(self.dynamics)
-        self._is_position = observation == "position"
         self._start: Start | None = None
         self._steps = 0
 
@@ -58,27 +57,25 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         """Begin the episode of this seed, or the next one of the environment's own stream."""
         super().reset(seed=seed)
         episode = int(self.np_random.integers(_SEED_LIMIT)) if seed is None else seed
-        self._start, moved = self._mover.reset(episode)
+        self._start = self._mover.reset(episode)
         self._steps = 0
-        return self._observation(moved), self._info(moved, self._start)
+        return self._mover.observation(), self._info(self._start)
 
     def step(self, action: FloatArray) -> tuple[FloatArray, float, bool, bool, Info]:
         """Apply one action."""
         if self._start is None:
             raise UserError("reset() the environment before its first step")
-        moved = self._mover.step(action)
+        mover = self._mover
+        mover.step(action)
         self._steps += 1
-        terminated = moved.distance <= self.dynamics.threshold
+        terminated = mover.distance <= self.dynamics.threshold
         truncated = not terminated and self._steps >= self.dynamics.step_limit
-        return self._observation(moved), -moved.distance, terminated, truncated, self._info(moved, self._start)
+        return mover.observation(), -mover.distance, terminated, truncated, self._info(self._start)
 
-    def _observation(self, moved: Moved) -> FloatArray:
-        return moved.position.copy() if self._is_position else moved.displacement
-
-    def _info(self, moved: Moved, start: Start) -> Info:
+    def _info(self, start: Start) -> Info:
         return {
-            "position": moved.position,
+            "position": self._mover.position(),
             "goal": start.goal,
             "context": start.context,
-            "distance": moved.distance,
+            "distance": self._mover.distance,
         }

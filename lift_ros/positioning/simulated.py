@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,49 +15,58 @@ from lift_ros.positioning.problem import Bounds, Observed
 FloatArray = npt.NDArray[np.float64]
 
 
-class Moved(NamedTuple):
-    """Where one step led."""
-
-    position: FloatArray
-    displacement: FloatArray
-    distance: float
-
-
 class Mover:
     """The state of one episode: position, goal and context."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
+        self._move = dynamics.distortion.move
+        self._radius = dynamics.action_radius
+        self._size = dynamics.dim
+        self._shape = (dynamics.dim,)
+        self._observes_position = dynamics.observation == "position"
         self._position: list[float] = []
+        self._displacement: list[float] = []
         self._goal: list[float] = []
         self._coefficients: Columns = ()
+        self.distance = math.nan  # ‖s − s_W‖
 
-    def reset(self, seed: int) -> tuple[Start, Moved]:
-        """Begin the episode of this seed and return where it starts."""
+    def reset(self, seed: int) -> Start:
+        """Begin the episode of this seed."""
         start = self.dynamics.start(seed)
         self._position, self._goal = start.position.tolist(), start.goal.tolist()
         self._coefficients = self.dynamics.distortion.coefficients(start.context)
-        return start, self._moved()
+        self._measure()
+        return start
 
-    def step(self, action: npt.ArrayLike) -> Moved:
+    def step(self, action: npt.ArrayLike) -> None:
         """Move by one action, shortened onto the ball where it is longer than λ."""
-        dynamics = self.dynamics
-        values: list[float] = np.asarray(action, dtype=np.float64).tolist()
-        if not isinstance(values, list) or len(values) != dynamics.dim:
-            raise UserError(f"an action has {dynamics.dim} entries, not shape {np.shape(action)}")
+        array = np.asarray(action, dtype=np.float64)
+        if array.shape != self._shape:
+            raise UserError(f"an action has {self._size} entries, not shape {array.shape}")
+        values: list[float] = array.tolist()
         length = norm(values)
-        if not math.isfinite(length):
-            raise UserError(f"an action must be finite, not {values}")
-        if length > dynamics.action_radius:
-            factor = dynamics.action_radius / length
+        if not length <= self._radius:  # also where it is NaN
+            if not math.isfinite(length):
+                raise UserError(f"an action must be finite, not {values}")
+            factor = self._radius / length
             values = [value * factor for value in values]
-        moved = dynamics.distortion.move(self._position, values, self._coefficients)
+        moved = self._move(self._position, values, self._coefficients)
         self._position = [LOW if value < LOW else HIGH if value > HIGH else value for value in moved]
-        return self._moved()
+        self._measure()
 
-    def _moved(self) -> Moved:
-        displacement = [here - there for here, there in zip(self._position, self._goal, strict=True)]
-        return Moved(np.array(self._position), np.array(displacement), norm(displacement))
+    def position(self) -> FloatArray:
+        """Return s as an array of its own."""
+        return np.array(self._position)
+
+    def observation(self) -> FloatArray:
+        """Return what is observed as an array of its own."""
+        return np.array(self._position if self._observes_position else self._displacement)
+
+    def _measure(self) -> None:
+        goal = self._goal
+        self._displacement = [value - goal[k] for k, value in enumerate(self._position)]
+        self.distance = norm(self._displacement)
 
 
 class SimulatedPositioning:
@@ -101,26 +109,26 @@ class SimulatedPositioning:
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines."""
-        self._start, moved = self._mover.reset(seed)
-        return self._observed(moved, self._start, float("nan"))
+        self._start = self._mover.reset(seed)
+        return self._observed(self._start, float("nan"))
 
     def step(self, action: FloatArray) -> Observed:
         """Apply one action."""
         if self._start is None:
             raise UserError("reset(seed) the problem before its first step")
-        moved = self._mover.step(action)
-        return self._observed(moved, self._start, -moved.distance)
+        self._mover.step(action)
+        return self._observed(self._start, -self._mover.distance)
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _observed(self, moved: Moved, start: Start, reward: float) -> Observed:
-        values = moved.position if self.dynamics.observation == "position" else moved.displacement
+    def _observed(self, start: Start, reward: float) -> Observed:
+        mover = self._mover
         return Observed(
-            values.copy(),
-            moved.position,
+            mover.observation(),
+            mover.position(),
             start.goal.copy(),
             start.context.flatten(),
             reward,
-            moved.distance <= self.dynamics.threshold,
+            mover.distance <= self.dynamics.threshold,
         )
