@@ -1,7 +1,19 @@
 """Episodes to and from rosbags."""
 
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
+from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import LeftOut, RunReader, read_run
+from lift_ros.bags.seen import seen_part
 from lift_ros.bags.writer import RunWriter
 
-__all__ = ["BagError", "DiskFull", "EpisodeError", "LeftOut", "RunReader", "RunWriter", "read_run"]
+__all__ = [
+    "BagError",
+    "DiskFull",
+    "EpisodeError",
+    "LeftOut",
+    "RunReader",
+    "RunWriter",
+    "hindsight",
+    "read_run",
+    "seen_part",
+]
