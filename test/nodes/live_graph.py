@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-
 import threading
 import time
 from collections import defaultdict
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lift_ros.msg as msg
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -22,7 +22,6 @@ from isolation import isolated
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-import lift_ros.msg as msg
 from lift_ros.bags import RunReader
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError

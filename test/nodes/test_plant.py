@@ -1,0 +1,236 @@
+"""A plant alone: what it executes, repeats, drops and refuses, and when it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from lone_node import Kept, lone_node
+from std_srvs.srv import SetBool
+
+from lift_ros.collection.exchange import Hold, Limits, Move, Refusal, Reset
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
+from lift_ros.nodes.plant import PlantNode
+from lift_ros.nodes.positioning_simulator_node import PositioningSimulator
+from lift_ros.positioning.problem import Observed
+
+ACTION = np.array([0.1, 0.0])
+
+
+class Rig(PlantNode):
+    """A plant that notes what it is told to do."""
+
+    executable = "loopback_hardware"
+    summary = "for tests"
+
+    def make_limits(self) -> Limits:
+        self.deeds: list[str] = []
+        self.busy = False
+        self.where = np.zeros(2)
+        return Limits(2, 2, 0.3, 100, (np.full(2, -1.0), np.full(2, 1.0)))
+
+    def begin(self, seed: int) -> None:
+        self.deeds.append(f"begin {seed}")
+        self.where = np.zeros(2)
+
+    def move(self, action: Any) -> None:
+        self.deeds.append("move")
+        self.where = self.where + action
+
+    def moving(self) -> bool:
+        return self.busy
+
+    def read(self) -> Observed:
+        return Observed(values=self.where, position=self.where, terminated=bool(self.where[0] > 0.85))
+
+    def hold(self) -> None:
+        self.deeds.append("hold")
+
+
+class Told:
+    """A rig, and what it answers to commands."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.answers = Kept()
+        rig._publisher = self.answers
+
+    def __call__(self, *commands: Reset | Move | Hold) -> list[tuple[int, int, int]]:
+        for command in commands:
+            self.rig._on_command(command)
+        return [(answer.episode, answer.step, answer.refusal) for answer in self.answers.take()]
+
+
+@pytest.fixture
+def tell() -> Iterator[Told]:
+    with lone_node(Rig, watchdog=3600.0) as rig:
+        yield Told(rig)
+
+
+def test_reset_and_moves_are_executed_and_answered_in_order(tell: Told) -> None:
+    assert tell(Reset(4, 9), Move(4, 0, ACTION), Move(4, 1, ACTION)) == [(4, 0, 0), (4, 1, 0), (4, 2, 0)]
+    assert tell.rig.deeds == ["begin 9", "move", "move"]
+    assert tell.rig.where.tolist() == [0.2, 0.0]
+
+
+def test_repeated_commands_are_answered_again_and_executed_once(tell: Told) -> None:
+    assert tell(Reset(4, 9), Reset(4, 9)) == [(4, 0, 0), (4, 0, 0)]
+    assert tell(Move(4, 0, ACTION), Move(4, 0, ACTION)) == [(4, 1, 0), (4, 1, 0)]
+    assert tell.rig.deeds == ["begin 9", "move"]
+
+
+def test_same_episode_begins_anew_when_it_had_moved(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    assert tell(Reset(4, 9)) == [(4, 0, 0)]
+    assert tell.rig.deeds == ["begin 9", "move", "begin 9"]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (Move(5, 1, ACTION), "command of another episode"),
+        (Move(3, 1, ACTION), "command of another episode"),
+        (Move(4, 7, ACTION), "command of another step"),
+    ],
+)
+def test_foreign_and_future_commands_are_dropped_and_counted(tell: Told, command: Move, reason: str) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    assert tell(command) == []
+    assert tell.rig.deeds == ["begin 9", "move"]
+    assert tell.rig.diagnostics.drops[reason] == 1
+
+
+def test_stale_commands_are_dropped_and_counted(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION), Move(4, 1, ACTION), Move(4, 2, ACTION))
+    assert tell(Move(4, 0, ACTION)) == []
+    assert tell.rig.diagnostics.drops["command of another step"] == 1
+
+
+def test_nothing_moves_before_the_first_reset(tell: Told) -> None:
+    assert tell(Move(0, 0, ACTION)) == []
+    assert tell.rig.deeds == []
+
+
+@pytest.mark.parametrize(
+    ("action", "refusal"),
+    [
+        ([0.4, 0.0], Refusal.TOO_LONG),
+        ([np.nan, 0.0], Refusal.NOT_FINITE),
+        ([0.1], Refusal.WRONG_SIZE),
+    ],
+)
+def test_unsafe_commands_are_refused_and_the_step_can_still_be_made(
+    tell: Told, action: list[float], refusal: Refusal
+) -> None:
+    assert tell(Reset(4, 9), Move(4, 0, np.array(action))) == [(4, 0, 0), (4, 0, int(refusal))]
+    assert tell.rig.deeds == ["begin 9"]
+    assert tell(Move(4, 0, ACTION)) == [(4, 1, 0)]
+
+
+def test_leaving_the_workspace_is_refused(tell: Told) -> None:
+    up = np.array([0.0, 0.3])
+    tell(Reset(4, 9), *(Move(4, step, up) for step in range(3)))
+    assert tell(Move(4, 3, up)) == [(4, 3, int(Refusal.OUTSIDE_WORKSPACE))]
+    assert tell.rig.diagnostics.counted("refused: outside workspace") == 1
+
+
+def test_nothing_moves_after_the_goal_is_reached(tell: Told) -> None:
+    right = np.array([0.29, 0.0])
+    tell(Reset(4, 9), *(Move(4, step, right) for step in range(3)))
+    assert tell.rig.diagnostics.status is Status.READY
+    assert tell(Move(4, 3, right)) == []
+
+
+def test_a_move_that_takes_time_is_answered_when_it_is_done(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    assert tell(Move(4, 0, ACTION), Move(4, 0, ACTION)) == []
+    tell.rig.busy = False
+    tell.rig._check_motion()
+    assert tell() == [(4, 1, 0)]
+    assert tell.rig.deeds == ["begin 9", "move"]
+
+
+def test_emergency_stop_latches_until_released(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    answer = tell.rig._on_emergency_stop(SetBool.Request(data=True), SetBool.Response())
+    assert answer.success
+    assert tell.rig.deeds[-1] == "hold"
+    assert tell(Move(4, 1, ACTION), Reset(5, 9)) == [(4, 1, 5), (5, 0, 5)]
+    assert tell.rig.diagnostics.status is Status.EMERGENCY_STOP
+    tell(Hold(4, 1))
+    assert tell.rig.diagnostics.status is Status.EMERGENCY_STOP
+    tell.rig._on_emergency_stop(SetBool.Request(data=False), SetBool.Response())
+    assert tell.rig.diagnostics.status is Status.READY
+    assert tell(Reset(5, 9), Move(5, 0, ACTION)) == [(5, 0, 0), (5, 1, 0)]
+
+
+def test_what_was_under_way_does_not_go_on_after_an_emergency_stop(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    tell.rig._on_emergency_stop(SetBool.Request(data=True), SetBool.Response())
+    tell.rig._on_emergency_stop(SetBool.Request(data=False), SetBool.Response())
+    assert tell(Move(4, 1, ACTION)) == []
+
+
+def test_hold_stops_a_move_under_way(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    tell(Move(4, 0, ACTION), Hold(4, 0))
+    assert tell.rig.deeds == ["begin 9", "move", "hold"]
+    assert tell.rig.diagnostics.status is Status.HELD
+
+
+def test_watchdog_holds_once_when_commands_cease_and_the_next_command_goes_on(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    tell.rig._check_watchdog()
+    assert tell.rig.diagnostics.status is Status.MOVING
+    tell.rig._heard_ns = time.monotonic_ns() - 3600 * 10**9
+    tell.rig._check_watchdog()
+    tell.rig._check_watchdog()
+    assert tell.rig.deeds == ["begin 9", "move", "hold"]
+    assert tell.rig.diagnostics.status is Status.HOLDING
+    assert tell(Move(4, 1, ACTION)) == [(4, 2, 0)]
+    assert tell.rig.diagnostics.status is Status.MOVING
+
+
+def test_watchdog_leaves_a_plant_alone_that_has_arrived_or_not_begun(tell: Told) -> None:
+    for commands in ((), (Reset(4, 9),)):
+        tell(*commands)
+        tell.rig._heard_ns = time.monotonic_ns() - 3600 * 10**9
+        tell.rig._check_watchdog()
+        assert "hold" not in tell.rig.deeds
+
+
+def test_the_example_of_a_rig_arrives_where_it_is_told_to() -> None:
+    with lone_node(LoopbackHardware, move_time=0.0, dimensions=3, watchdog=3600.0) as rig:
+        answers = Kept()
+        rig._publisher = answers
+        rig._on_command(Reset(0, 1))
+        rig._on_command(Move(0, 0, np.array([0.1, 0.2, 0.0])))
+        first, second = answers.take()
+        assert list(first.position) == [0.0, 0.0, 0.0]
+        assert list(second.position) == [0.1, 0.2, 0.0]
+        assert np.isnan(second.reward)
+
+
+def test_the_example_of_a_rig_stays_where_it_was_stopped() -> None:
+    with lone_node(LoopbackHardware, move_time=60.0, watchdog=3600.0) as rig:
+        rig._drive_to(np.array([0.2, 0.0]))
+        rig.hold()
+        assert not rig.moving()
+        assert 0.0 <= rig.read().position[0] < 0.2
+
+
+def test_a_simulator_refuses_nothing_that_its_problem_would_execute() -> None:
+    with lone_node(PositioningSimulator, scenario="po-none-d2", watchdog=3600.0) as node:
+        answers = Kept()
+        node._publisher = answers
+        node._on_command(Reset(0, 1))
+        radius = node.limits.action_radius
+        for step in range(20):  # far beyond the border, where it stops by itself
+            node._on_command(Move(0, step, np.array([radius, 0.0])))
+        assert {answer.refusal for answer in answers.take()} == {0}
