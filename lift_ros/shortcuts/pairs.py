@@ -16,6 +16,7 @@ from lift_ros.shortcuts.rule import FloatArray, IntArray, Nodes
 
 _STRIP = 32  # starts per strip
 _TILE = 1 << 17  # pairs looked at together, so that they stay in the cache
+_FAR = 1e4  # starts of a strip further apart than √this times the action radius would lose digits in the product
 _BOXES = 1 << 20  # numbers per comparison of bounding boxes
 
 
@@ -152,7 +153,7 @@ def _look(
     real = start < strips.starts[:, None]
     level = np.where(real, nodes.level[starts], np.inf)
     gain = np.where(np.arange(width) < strips.width[:, None], nodes.gain[stops], -np.inf)
-    found = _minus_half_squares(nodes.sums, starts, stops) >= -nodes.limit / 2
+    found = _minus_half_squares(nodes, starts, stops) >= -nodes.limit / 2
     found &= gain[:, None, :] >= level[:, :, None]
     square = min(_STRIP, width)
     found[:, :, :square] &= np.arange(square) >= start[:, None]  # ends lie after their start
@@ -165,15 +166,18 @@ def _look(
     return (strips.row[:, None] + start)[real], counts[real], offsets, reached
 
 
-def _minus_half_squares(sums: FloatArray, starts: IntArray, stops: IntArray) -> FloatArray:
+def _minus_half_squares(nodes: Nodes, starts: IntArray, stops: IntArray) -> FloatArray:
     """Return −‖y − x‖²/2 = x·y − ‖x‖²/2 − ‖y‖²/2 for all starts x and stops y of each strip, as one product."""
-    origin = sums[starts[:, :1]]  # nearby, so that no digits are lost in long walks
-    x = sums[starts] - origin
-    y = sums[stops] - origin
-    size = sums.shape[1]
+    origin = nodes.sums[starts[:, :1]]
+    x = nodes.sums[starts] - origin
+    y = nodes.sums[stops] - origin
+    squares = np.einsum("sxd,sxd->sx", x, x)
+    if squares.max() > _FAR * nodes.limit:
+        return _differences(x, y)
+    size = x.shape[2]
     left = np.empty((*starts.shape, size + 2))
     left[..., :size] = x
-    left[..., size] = -0.5 * np.einsum("sxd,sxd->sx", x, x)
+    left[..., size] = -0.5 * squares
     left[..., size + 1] = 1
     right = np.empty((len(stops), size + 2, stops.shape[1]))
     right[:, :size] = y.transpose(0, 2, 1)
@@ -181,3 +185,11 @@ def _minus_half_squares(sums: FloatArray, starts: IntArray, stops: IntArray) -> 
     right[:, size + 1] = -0.5 * np.einsum("syd,syd->sy", y, y)
     product: FloatArray = left @ right
     return product
+
+
+def _differences(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the same one axis after the other: slower, but true to the last digit."""
+    total = np.zeros((len(x), x.shape[1], y.shape[1]))
+    for axis in range(x.shape[2]):
+        total -= 0.5 * (y[:, None, :, axis] - x[:, :, None, axis]) ** 2
+    return total
