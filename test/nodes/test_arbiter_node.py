@@ -1,0 +1,411 @@
+"""The arbiter alone: what it waits for, repeats, withholds and gives up; its decisions are tested with its machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import lift_ros.msg as msg
+import numpy as np
+import pytest
+from lone_node import Kept, lone_node
+from std_srvs.srv import Trigger
+
+from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
+from lift_ros.collection.records import Source
+from lift_ros.nodes.arbiter_node import ArbiterNode
+from lift_ros.nodes.convert import CommandKind
+from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.notices import Failed, Ready
+
+VALUES = np.array([0.5, -0.25])
+ACTION = np.array([0.01, 0.0])
+NOTHING = np.empty(0)
+LOGGING, AUGMENTOR = Source.LOGGING_POLICY, Source.AUGMENTOR
+
+
+class Conversation:
+    """An arbiter whose partners are played by the test."""
+
+    def __init__(self, node: ArbiterNode) -> None:
+        self.node = node
+        self.plant, self.policies, self.steps, self.episodes = Kept(), Kept(), Kept(), Kept()
+        outbox = node._outbox
+        outbox._plant, outbox._policies = self.plant, self.policies
+        outbox._steps, outbox._episodes = self.steps, self.episodes
+
+    @property
+    def status(self) -> Status:
+        return self.node.diagnostics.status
+
+    def ready(self, episode: int = 0, token: str = "first") -> None:
+        self.node._on_ready((Ready(episode), token))
+
+    def observe(self, episode: int, step: int, **changes: Any) -> None:
+        self.node._on_observation(Observation(episode, step, VALUES, VALUES, reward=-1.0, **changes))
+
+    def propose(self, episode: int, step: int, source: Source = LOGGING, action: Any = ACTION) -> None:
+        self.node._on_proposal(Proposal(episode, step, source, action))
+
+    def confirm(self, episode: int, step: int | None) -> None:
+        self.node._on_receipt(Receipt(episode, step))
+
+    def commands(self) -> list[tuple[str, int, int]]:
+        """Return what the plant was told since it was last asked."""
+        return [(CommandKind(each.kind).name, each.episode, each.step) for each in self.plant.take()]
+
+    def queries(self) -> list[tuple[int, int]]:
+        return [(query.episode, query.step) for query in self.policies.take()]
+
+    def begin(self, episode: int = 0) -> None:
+        """Come to the first question of an episode."""
+        self.ready(episode)
+        self.observe(episode, 0)
+
+    def first_step(self, episode: int = 0) -> None:
+        """Come to the second question, with the first step confirmed."""
+        self.begin(episode)
+        self.propose(episode, 0)
+        self.observe(episode, 1)
+        self.confirm(episode, 0)
+        self.commands()
+        self.queries()
+
+    def later(self, seconds: float) -> None:
+        """Let time pass for the arbiter's clocks."""
+        outbox = self.node._outbox
+        passed = int(seconds * 1e9)
+        outbox.commanded_ns -= passed
+        outbox.asked_ns -= passed
+        outbox._recorded_ns -= passed
+        outbox._repeated_ns -= passed
+        self.node._tick()
+
+    def call(self, service: str) -> None:
+        answer = getattr(self.node, f"_serve_{service}")(Trigger.Request(), Trigger.Response())
+        assert answer.success
+        assert answer.message
+
+
+def conversation(**parameters: Any) -> Any:
+    given = {"scenario": "po-none-d2", "p": 0.0, "plant_deadline": 100.0, "logging_policy_deadline": 100.0}
+    return lone_node(ArbiterNode, **{**given, "augmentor_deadline": 100.0, "repeat_period": 10.0, **parameters})
+
+
+@pytest.fixture
+def talk() -> Iterator[Conversation]:
+    with conversation() as node:
+        yield Conversation(node)
+
+
+def test_nothing_is_commanded_before_the_recorder_is_ready(talk: Conversation) -> None:
+    talk.later(1000.0)
+    assert talk.commands() == []
+    assert talk.status is Status.WAITING_FOR_RECORDER
+    talk.ready(7)
+    assert talk.commands() == [("RESET", 7, 0)]
+
+
+def test_a_move_waits_for_the_receipt_of_the_step_before(talk: Conversation) -> None:
+    talk.begin()
+    talk.propose(0, 0)
+    assert talk.commands() == [("RESET", 0, 0), ("MOVE", 0, 0)]
+    talk.observe(0, 1)
+    assert talk.queries() == [(0, 0), (0, 1)]
+    talk.propose(0, 1)
+    assert talk.commands() == []
+    talk.confirm(0, 0)
+    assert talk.commands() == [("MOVE", 0, 1)]
+
+
+def test_the_record_is_repeated_while_no_receipt_comes_and_nothing_moves(talk: Conversation) -> None:
+    talk.begin()
+    talk.propose(0, 0)
+    talk.observe(0, 1)
+    talk.propose(0, 1)
+    talk.commands()
+    for _ in range(3):
+        talk.later(11.0)
+    assert [(step.episode, step.step) for step in talk.steps.take()] == [(0, 0)] * 4
+    assert talk.commands() == []
+    assert talk.status is Status.WAITING_FOR_RECORDER
+    assert talk.node.diagnostics.counted("repeats") == 3
+
+
+def test_repeats_do_not_come_faster_than_their_period(talk: Conversation) -> None:
+    talk.begin()
+    talk.queries()
+    talk.later(11.0)
+    for _ in range(50):
+        talk.node._tick()
+    assert talk.queries() == [(0, 0)]
+
+
+def test_before_the_first_move_the_routine_is_asked_again_instead_of_aborting(talk: Conversation) -> None:
+    talk.begin()
+    for _ in range(3):
+        talk.later(200.0)
+    talk.propose(0, 0, action=NOTHING)
+    assert talk.queries() == [(0, 0)] * 4
+    assert talk.episodes.take() == []
+    assert talk.status is Status.WAITING_FOR_LOGGING_POLICY
+    talk.propose(0, 0)
+    assert talk.commands()[-1] == ("MOVE", 0, 0)
+    assert talk.status is Status.RUNNING
+
+
+def test_before_the_first_observation_the_plant_is_told_again_instead_of_aborting(talk: Conversation) -> None:
+    talk.ready()
+    for _ in range(2):
+        talk.later(200.0)
+    assert talk.commands() == [("RESET", 0, 0)] * 3
+    assert talk.episodes.take() == []
+    assert talk.status is Status.WAITING_FOR_PLANT
+
+
+def test_after_the_first_move_a_silent_routine_aborts_and_the_next_episode_begins(talk: Conversation) -> None:
+    talk.first_step()
+    talk.later(200.0)
+    (ended,) = talk.episodes.take()
+    assert (ended.outcome, ended.steps) == (msg.Episode.OUTCOME_ABORTED, 1)
+    assert "logging policy did not answer" in ended.reason
+    assert talk.commands() == [("HOLD", 0, 1)]
+    talk.confirm(0, None)
+    assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_a_routine_without_an_action_aborts_at_once_after_the_first_move(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1, action=NOTHING)
+    (ended,) = talk.episodes.take()
+    assert ended.outcome == msg.Episode.OUTCOME_ABORTED
+
+
+def test_a_silent_plant_aborts_after_the_first_move(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.later(200.0)
+    (ended,) = talk.episodes.take()
+    assert "plant did not answer" in ended.reason
+
+
+def test_episode_aborted_without_a_move_pauses_so_that_empty_ones_do_not_pile_up(talk: Conversation) -> None:
+    talk.begin()
+    talk.propose(0, 0, action=np.array([9.0, 0.0]))
+    talk.confirm(0, None)
+    talk.later(1000.0)
+    assert len(talk.episodes.take()) == 1
+    assert talk.status is Status.PAUSED
+    assert "length 9" in talk.node.diagnostics.detail
+    talk.commands()
+    talk.call("resume")
+    assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_emergency_stop_aborts_and_waits_for_resume(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.commands()
+    talk.observe(0, 1, refusal=Refusal.EMERGENCY_STOP)
+    talk.confirm(0, None)
+    (ended,) = talk.episodes.take()
+    assert "emergency stop" in ended.reason
+    assert ("RESET", 1, 0) not in talk.commands()
+    assert talk.status is Status.PAUSED
+    talk.call("resume")
+    assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_pause_withholds_the_next_move_and_resume_makes_it(talk: Conversation) -> None:
+    talk.first_step()
+    talk.call("pause")
+    talk.propose(0, 1)
+    assert talk.commands() == [("HOLD", 0, 1)]
+    assert talk.status is Status.PAUSED
+    talk.later(1000.0)
+    assert talk.commands() == []
+    assert talk.episodes.take() == []
+    talk.call("resume")
+    assert talk.commands() == [("MOVE", 0, 1)]
+    assert talk.status is Status.RUNNING
+
+
+def test_pause_between_episodes_begins_none(talk: Conversation) -> None:
+    talk.call("pause")
+    talk.ready()
+    talk.later(100.0)
+    assert talk.commands() == []
+    talk.call("resume")
+    assert talk.commands() == [("RESET", 0, 0)]
+
+
+def test_stop_ends_the_episode_and_start_begins_the_next(talk: Conversation) -> None:
+    talk.first_step()
+    talk.call("stop")
+    (ended,) = talk.episodes.take()
+    assert ended.reason == "stopped by the operator"
+    talk.confirm(0, None)
+    assert talk.status is Status.WAITING_FOR_START
+    talk.commands()
+    talk.call("start")
+    assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_without_autostart_it_waits_for_start() -> None:
+    with conversation(autostart=False) as node:
+        talk = Conversation(node)
+        talk.ready()
+        assert talk.commands() == []
+        assert talk.status is Status.WAITING_FOR_START
+        talk.call("start")
+        assert talk.commands() == [("RESET", 0, 0)]
+
+
+def test_new_recorder_makes_the_arbiter_give_up_its_episode_and_go_on_where_it_says(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.observe(0, 2)
+    talk.commands()
+    talk.ready(1, token="second")
+    assert talk.commands() == [("HOLD", 0, 2), ("HOLD", 0, 2), ("RESET", 1, 0)]
+    assert talk.episodes.take() == []
+    talk.later(200.0)
+    assert talk.steps.take()[-1].episode == 0
+    talk.later(200.0)
+    assert talk.steps.take() == []
+
+
+def test_new_recorder_that_lost_the_episode_gets_it_again(talk: Conversation) -> None:
+    talk.begin(3)
+    talk.commands()
+    talk.ready(3, token="second")
+    assert talk.commands()[-1] == ("RESET", 3, 0)
+
+
+def test_announcements_of_the_same_recorder_change_nothing(talk: Conversation) -> None:
+    talk.first_step()
+    talk.ready(1)
+    talk.ready(5)
+    assert talk.commands() == []
+    talk.propose(0, 1)
+    assert talk.commands() == [("MOVE", 0, 1)]
+
+
+def test_failed_recorder_stops_collecting_until_it_is_ready_again(talk: Conversation) -> None:
+    talk.first_step()
+    talk.node._on_receipt(Failed("the disk is full"))
+    talk.later(1000.0)
+    assert ("MOVE", 0, 1) not in talk.commands()
+    assert talk.status is Status.WAITING_FOR_RECORDER
+    assert "disk is full" in talk.node.diagnostics.detail
+    talk.ready(1, token="second")
+    assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_run_is_done_after_its_episodes_and_a_restarted_arbiter_knows() -> None:
+    with conversation(episodes=3, exit_when_done=True) as node:
+        talk = Conversation(node)
+        talk.ready(3)
+        assert talk.commands() == []
+        assert talk.status is Status.DONE
+        assert node.ended.done()
+
+
+def test_observations_of_another_size_are_dropped_and_do_not_abort(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.node._on_observation(Observation(0, 2, np.zeros(3)))
+    assert talk.episodes.take() == []
+    assert talk.node.diagnostics.drops["malformed observation"] == 1
+    talk.observe(0, 2)
+    assert talk.queries() == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (Observation(9, 2, VALUES), "other episode"),
+        (Observation(0, 9, VALUES), "other step"),
+        (Proposal(9, 1, LOGGING, ACTION), "other episode"),
+        (Proposal(0, 9, LOGGING, ACTION), "other step"),
+    ],
+)
+def test_what_belongs_elsewhere_is_dropped_and_reported(
+    talk: Conversation, event: Observation | Proposal, reason: str
+) -> None:
+    talk.first_step()
+    if isinstance(event, Observation):
+        talk.propose(0, 1)
+        talk.node._on_observation(event)
+    else:
+        talk.node._on_proposal(event)
+    talk.node.report()
+    assert talk.node.diagnostics.drops[reason] == 1
+    assert talk.episodes.take() == []
+
+
+def test_augmentor_that_missed_a_deadline_is_not_waited_for_until_it_speaks() -> None:
+    with conversation(p=1.0, augmentor_deadline=1.0) as node:
+        talk = Conversation(node)
+        talk.begin()
+        talk.propose(0, 0)
+        assert ("MOVE", 0, 0) not in talk.commands()
+        talk.later(2.0)
+        assert talk.commands() == [("MOVE", 0, 0)]
+        talk.observe(0, 1)
+        talk.confirm(0, 0)
+        talk.propose(0, 1)
+        assert talk.commands() == [("MOVE", 0, 1)]  # at once
+        talk.propose(0, 0, AUGMENTOR)  # late, but it is back
+        talk.observe(0, 2)
+        talk.confirm(0, 1)
+        talk.propose(0, 2)
+        assert talk.commands() == []
+        talk.propose(0, 2, AUGMENTOR, 2 * ACTION)
+        assert talk.commands() == [("MOVE", 0, 2)]
+        talk.observe(0, 3)
+        steps = talk.steps.take()
+        assert [step.source for step in steps] == [LOGGING, LOGGING, AUGMENTOR]
+        assert node.diagnostics.counted("deadlines missed: augmentor") == 1
+
+
+def test_it_waits_for_a_model_before_the_first_move_where_it_was_told_to() -> None:
+    with conversation(p=1.0, augmentor_deadline=1.0, model_from=0) as node:
+        talk = Conversation(node)
+        talk.begin()
+        talk.propose(0, 0)
+        talk.propose(0, 0, AUGMENTOR, NOTHING)
+        talk.later(50.0)
+        assert ("MOVE", 0, 0) not in talk.commands()
+        assert talk.status is Status.WAITING_FOR_MODEL
+        assert talk.queries() == [(0, 0), (0, 0)]
+        talk.propose(0, 0, AUGMENTOR)
+        assert talk.commands() == [("MOVE", 0, 0)]
+
+
+def test_answers_of_an_augmentor_that_was_not_asked_are_no_drops(talk: Conversation) -> None:
+    talk.begin()
+    talk.propose(0, 0, AUGMENTOR)
+    talk.node.report()
+    assert not talk.node.diagnostics.drops
+
+
+def test_end_of_the_process_holds_the_plant_and_has_the_episode_recorded(talk: Conversation) -> None:
+    talk.first_step()
+    talk.node.finish()
+    (ended,) = talk.episodes.take()
+    assert ended.reason == "the arbiter was ended"
+    assert talk.commands() == [("HOLD", 0, 1)]
+    assert not talk.node.finished()
+    talk.confirm(0, None)
+    assert talk.node.finished()
+    assert talk.commands() == []
+
+
+def test_latencies_are_reported(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    values = {item.key for item in talk.node.diagnostics.message().values}
+    assert {"step p50 [ms]", "plant p99 [ms]", "logging policy max [ms]", "recorder p50 [ms]"} <= values
+    assert time.monotonic_ns() > talk.node._outbox.commanded_ns
