@@ -10,6 +10,7 @@ from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
+from lift_ros.positioning.hardware import HardwareDescription
 from lift_ros.positioning.problem import Problem
 from lift_ros.positioning.simulated import SimulatedPositioning
 
@@ -81,6 +82,21 @@ _FETCH_KEYS = {
     "step_limit": Key(int, 300, low=1),
 }
 
+_HARDWARE_KEYS = {
+    "observation_size": Key(int, low=1, high=64),
+    "action_size": Key(int, low=1, high=64),
+    "action_radius": Key(float, above=0),
+    "threshold": Key(float, above=0),
+    "step_limit": Key(int, 1000, low=1),
+    "workspace_low": Key(list, None, optional=True),
+    "workspace_high": Key(list, None, optional=True),
+}
+
+
+def _build_hardware(parameters: Parameters, render_size: int | None) -> Problem:
+    return HardwareDescription(**parameters)
+
+
 PLANTS = {
     "positioning": PlantKind(
         keys=_POSITIONING_KEYS,
@@ -90,4 +106,10 @@ PLANTS = {
     ),
     "fetch_reach": PlantKind(_FETCH_KEYS, lambda parameters: (3, 3), dict, _build_reach),
     "fetch_touch_and_place": PlantKind(_FETCH_KEYS, lambda parameters: (6, 3), dict, _build_touch_and_place),
+    "hardware": PlantKind(
+        keys=_HARDWARE_KEYS,
+        sizes=lambda parameters: (parameters["observation_size"], parameters["action_size"]),
+        check=lambda parameters: HardwareDescription(**parameters),
+        build=_build_hardware,
+    ),
 }
