@@ -61,6 +61,22 @@ def _element(definition: Any) -> tuple[bool, bool, Any]:
     return array, inner_kind == Nodetype.NAME, inner
 
 
+def undefined_types(typestore: Typestore, typename: str) -> list[str]:
+    """Return the types that a type needs, itself included, but that are not defined."""
+    seen: set[str] = set()
+    waiting = [typename]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for _, definition in typestore.fielddefs.get(current, ([], []))[1]:
+            _, message, inner = _element(definition)
+            if message:
+                waiting.append(str(inner))
+    return sorted(name for name in seen if name not in typestore.fielddefs)
+
+
 def fields_of(typestore: Typestore, typename: str, depth: int = DEPTH) -> Iterator[str]:
     """Yield the paths of all values in a message type; `[]` marks arrays of messages."""
     for name, definition in typestore.fielddefs[typename][1]:

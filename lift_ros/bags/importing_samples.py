@@ -25,6 +25,7 @@ from lift_ros.collection.records import FloatArray
 from lift_ros.errors import UserError
 
 SECOND = 1_000_000_000
+LARGEST_GRID = 5_000_000
 EARLIEST, LATEST = -(2**62), 2**62  # open ends that still leave room to add and subtract
 
 
@@ -152,7 +153,12 @@ def sample_times(bag: Bag, mapping: Mapping, streams: Streams, segment: Segment)
         used = [*streams.observation, *streams.position]
         start = max(segment.start, max(int(stream.times[0]) for stream in used))
         stop = min(segment.stop, max(int(stream.times[-1]) for stream in used))
-        count = max(0, int((stop - start) * timing.rate / SECOND) + 1) if stop >= start else 0
+        count = int((stop - start) * timing.rate / SECOND) + 1 if stop >= start else 0
+        if count > LARGEST_GRID:
+            raise UserError(
+                f"mapping: time.rate {timing.rate:g} asks for {count} samples over {(stop - start) / SECOND:.0f} s, "
+                f"more than {LARGEST_GRID}; lower it, or check the time stamps of the bag"
+            )
         return start + np.round(np.arange(count) * (SECOND / timing.rate)).astype(np.int64)
     if timing.topic is not None and (mapping.action.channel is None or timing.topic != mapping.action.channel.topic):
         times = read_times(bag, timing.topic, timing.stamp).times

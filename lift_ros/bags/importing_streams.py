@@ -17,7 +17,7 @@ from rosbags.rosbag2 import Reader as Reader2
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from lift_ros.bags.importing_fields import Part, check_path, numbers_at, value_at
+from lift_ros.bags.importing_fields import Part, check_path, numbers_at, undefined_types, value_at
 from lift_ros.bags.importing_mapping import CONDITIONS, Channel, Trigger, suggest
 from lift_ros.collection.records import FloatArray
 from lift_ros.errors import UserError
@@ -25,6 +25,7 @@ from lift_ros.errors import UserError
 IntArray = npt.NDArray[np.int64]
 LARGEST_VECTOR = 64  # what Step.msg can hold
 SHOWN_TOPICS = 20
+LAST_TIME = 2**62  # [ns], in the year 2116; leaves room to add and subtract
 _IDL_SEPARATOR = "=" * 80 + "\n"
 _SERVICE_EVENT_TYPE = 4  # the CDR header is 4 bytes long, then comes ServiceEventInfo.event_type
 
@@ -107,8 +108,11 @@ class Bag:
                 f"bag {self.path}: the definition of {connection.msgtype} (topic {connection.topic}) cannot be "
                 f"parsed: {error}"
             ) from error
-        if connection.msgtype not in store.fielddefs:
-            raise UserError(f"bag {self.path}: the definition stored for {connection.msgtype} does not define it")
+        if missing := undefined_types(store, connection.msgtype):
+            raise UserError(
+                f"bag {self.path}: the definition of {connection.msgtype} (topic {connection.topic}) does not define "
+                f"{', '.join(missing)}"
+            )
         return store
 
     def messages(self, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -116,7 +120,10 @@ class Bag:
         connections = self.require(topic)
         try:
             for _, time, data in self._reader.messages(connections, start, stop):
-                yield time, data
+                if 0 <= time <= LAST_TIME:
+                    yield time, data
+                else:
+                    self.dropped[f"{topic}: received at a time that does not exist"] += 1
         except Exception as error:  # readers raise struct, zstd, sqlite and assertion errors on damaged files
             raise UserError(f"bag {self.path} is damaged at topic {topic}: {error!r}; try `mcap recover`") from error
 

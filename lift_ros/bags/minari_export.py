@@ -83,13 +83,13 @@ def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Ite
     for reader in readers:
         for episode in reader:
             if not episode.steps:
-                left_out["episode without steps"] += 1
+                left_out["episodes without steps"] += 1
             elif np.isfinite(episode.episode_return):
                 yield episode
             else:
-                labelled, _ = hindsight([episode])
-                if not labelled:
-                    left_out["episode without rewards that did not reach its goal"] += 1
+                labelled, missing = hindsight([episode])
+                for reason, count in missing.items():
+                    left_out[f"episodes without rewards that {reason}"] += count
                 yield from labelled
 
 

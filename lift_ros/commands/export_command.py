@@ -39,7 +39,7 @@ def _export_minari(arguments: argparse.Namespace) -> int:
     )
     print(f"{report.folder / report.dataset_id}: {report.episodes} episodes, {report.steps} steps")
     for reason, count in report.left_out.items():
-        print(f"left out {count}x {reason}")
+        print(f"left out {count} {reason}")
     print(f"open it with {DATASETS_VARIABLE}={report.folder} and minari.load_dataset({report.dataset_id!r})")
     return 0
 

@@ -602,3 +602,39 @@ def test_documented_mapping_is_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "importing-bags.md").read_text(encoding="utf-8")
     example = page.split("```yaml\n")[1].split("```")[0]
     assert parse_mapping(yaml.safe_load(example)).action.meaning == "increment"
+
+
+# Damage
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_damaged_bags_end_in_episodes_or_one_sentence(tmp_path: Path, storage: StoragePlugin) -> None:
+    bag = write_bag(tmp_path / "bag", walk(3), storage)
+    file = next(path for path in bag.iterdir() if path.suffix in (".mcap", ".db3"))
+    whole = file.read_bytes()
+    random = np.random.default_rng(11)
+    outcomes: Counter[str] = Counter()
+    for attempt in range(60):
+        damaged = bytearray(whole)
+        if attempt % 3 == 0:
+            del damaged[int(random.integers(len(whole))) :]
+        for place in random.integers(0, max(1, len(damaged)), 5):
+            if damaged:
+                damaged[place] ^= 1 << int(random.integers(8))
+        file.write_bytes(bytes(damaged))
+        try:
+            episodes_of(bag, mapping(reward="{topic: /score, field: data}"))
+            outcomes["read"] += 1
+        except UserError:
+            outcomes["refused"] += 1
+    assert outcomes["refused"] > 5
+    assert outcomes.total() == 60
+
+
+def test_absurd_time_stamps_do_not_fill_the_memory(tmp_path: Path) -> None:
+    entries = [*walk(3), ("/tool", point(0, 1, 1), nanoseconds(9e8))]
+    bag = write_bag(tmp_path / "bag", entries)
+    with pytest.raises(UserError, match=r"time.rate 1000 asks for \d+ samples over \d+ s"):
+        episodes_of(bag, mapping(action="difference_of_positions", time="{rate: 1000}"))
+    episodes, _ = episodes_of(bag, mapping())
+    assert [len(episode.steps) for episode in episodes] == [3]

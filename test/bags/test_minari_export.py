@@ -111,7 +111,10 @@ def test_missing_rewards_are_labelled_in_hindsight_or_left_out(tmp_path: Path, l
     ]
     report = export_minari([write_run(tmp_path / "run", episodes)], tmp_path / "set")
     assert report.episodes == 1
-    assert report.left_out == {"episode without rewards that did not reach its goal": 1, "episode without steps": 1}
+    assert report.left_out == {
+        "episodes without rewards that did not reach their goal": 1,
+        "episodes without steps": 1,
+    }
     distances = np.linalg.norm(np.vstack([s.position for s in [*episodes[0].steps[1:]]] + [np.zeros(2)]), axis=1)
     np.testing.assert_allclose(load(tmp_path, "set-v0")[0].rewards, -distances)
 
