@@ -97,6 +97,11 @@ TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
     (State.FINISHING, Stop): ((Course.always, Course.halt, State.IDLE),),
 }
 
+# The same table by state: the arbiter keeps the part of its present state at hand.
+_ROWS: dict[State, dict[Trigger, tuple[Row, ...]]] = {
+    state: {trigger: rows for (origin, trigger), rows in TRANSITIONS.items() if origin is state} for state in State
+}
+
 
 class Arbiter:
     """Decides step by step whether the logging policy or the augmentor acts; the module text is its contract."""
@@ -105,6 +110,7 @@ class Arbiter:
         self.limits = limits
         self.state = State.IDLE
         self.drops: Counter[Drop] = Counter()
+        self._rows = _ROWS[self.state]
         self._require_receipts = require_receipts
         self._course: Course | None = None
 
@@ -134,15 +140,19 @@ class Arbiter:
             self.drops[drop or Drop.UNEXPECTED] += 1
             return []
         actions: list[Action] = []
-        trigger: Trigger = type(event)
-        while (row := self._applicable(self._course, trigger)) is not None:
-            _, deed, self.state = row
-            actions += deed(self._course)
-            trigger = AtOnce
-        return actions
+        rows: tuple[Row, ...] = self._rows[type(event)]
+        while True:
+            for condition, deed, following in rows:
+                if condition(self._course):
+                    actions += deed(self._course)
+                    self.state, self._rows = following, _ROWS[following]
+                    break
+            else:
+                return actions
+            rows = self._rows.get(AtOnce, ())
 
     def _take(self, event: Event) -> Drop | None:
-        if (self.state, type(event)) not in TRANSITIONS:
+        if type(event) not in self._rows:
             return Drop.UNEXPECTED
         if isinstance(event, Start):
             self._course = Course(event, self.limits, self._require_receipts)
@@ -150,10 +160,3 @@ class Arbiter:
         if isinstance(event, Deadline) and event.party not in self.waiting_for:
             return Drop.UNEXPECTED
         return Drop.UNEXPECTED if self._course is None else self._course.note(event, self.state)
-
-    def _applicable(self, course: Course, trigger: Trigger) -> Row | None:
-        for row in TRANSITIONS.get((self.state, trigger), ()):
-            condition, _, _ = row
-            if condition(course):
-                return row
-        return None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,8 +36,6 @@ from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Reje
 from lift_ros.errors import UserError
 from lift_ros.seeds import episode_seed, generator
 
-PARTY_OF = {Source.LOGGING_POLICY: Party.LOGGING_POLICY, Source.AUGMENTOR: Party.AUGMENTOR}
-SOURCE_OF = {party: source for source, party in PARTY_OF.items()}
 # The plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
 REJECTION_OF = {
     Refusal.TOO_LONG: Rejection.TOO_LONG,
@@ -42,8 +43,26 @@ REJECTION_OF = {
     Refusal.NOT_FINITE: Rejection.NOT_FINITE,
     Refusal.WRONG_SIZE: Rejection.WRONG_SIZE,
 }
+SOURCE_OF = {Party.LOGGING_POLICY: Source.LOGGING_POLICY, Party.AUGMENTOR: Source.AUGMENTOR}
 BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
+ROUTINE_ALONE = (Source.LOGGING_POLICY,)
+AUGMENTOR_ALONE = (Source.AUGMENTOR,)
 NOTHING: FloatArray = np.empty(0)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What one policy has answered to the query, if it was asked."""
+
+    asked: bool
+    overdue: bool = False
+    proposal: Proposal | None = None
+
+    def is_open(self) -> bool:
+        return self.asked and self.proposal is None and not self.overdue
+
+    def action(self) -> FloatArray:
+        return NOTHING if self.proposal is None else self.proposal.action
 
 
 @dataclass(slots=True)
@@ -51,9 +70,8 @@ class _Question:
     """What is known about the step being decided or made."""
 
     draw: float
-    sources: tuple[Source, ...]
-    proposals: dict[Source, Proposal] = field(default_factory=dict)
-    overdue: set[Source] = field(default_factory=set)
+    routine: _Answer
+    augmentor: _Answer
     augmentor_late: bool = False
     augmentor_stale: bool = False
     # The choice, once it is made:
@@ -61,12 +79,8 @@ class _Question:
     rejection: Rejection = Rejection.NONE
     time_ns: int = 0
 
-    def open_sources(self) -> list[Source]:
-        return [source for source in self.sources if source not in self.proposals and source not in self.overdue]
-
-    def action(self, source: Source) -> FloatArray:
-        proposal = self.proposals.get(source)
-        return NOTHING if proposal is None else proposal.action
+    def answer_of(self, source: Source) -> _Answer:
+        return self.augmentor if source is Source.AUGMENTOR else self.routine
 
 
 class Course:
@@ -78,6 +92,7 @@ class Course:
         if start.budget < 0:
             raise UserError(f"the augmentation budget must be 0 or more, not {start.budget!r}")
         self.steps: list[Step] = []
+        self.episode = start.episode
         self._start = start
         self._limits = limits
         self._require_receipts = require_receipts
@@ -86,7 +101,8 @@ class Course:
         self._left = start.budget if start.mode is Mode.COLLECT else 0
         # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
-        self._question = _Question(float("nan"), ())
+        self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[start.mode]
+        self._question = _Question(math.nan, _Answer(False), _Answer(False))
         self._last: Observation | None = None
         self._goal = self._context = NOTHING
         self._handoff = True
@@ -96,44 +112,18 @@ class Course:
         self._reason = ""
         self._now = start.time_ns
 
-    @property
-    def episode(self) -> int:
-        """Number of this episode."""
-        return self._start.episode
-
     def open_parties(self) -> frozenset[Party]:
         """Return the policies that were asked and have neither answered nor run out of time."""
-        return frozenset(PARTY_OF[source] for source in self._question.open_sources())
+        sides = ((Party.LOGGING_POLICY, self._question.routine), (Party.AUGMENTOR, self._question.augmentor))
+        return frozenset(party for party, answer in sides if answer.is_open())
 
     # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
 
     def note(self, event: Observation | Proposal | Deadline | Receipt | Stop, state: State) -> Drop | None:
         """Note what `event` tells, or return why it is ignored."""
-        match event:
-            case Observation():
-                drop = self._foreign(event, len(self.steps) + (state is State.MOVING and event.refusal is Refusal.NONE))
-            case Proposal() | Deadline():
-                drop = self._foreign(event, len(self.steps))
-            case Receipt():
-                drop = None if event.episode == self.episode else Drop.OTHER_EPISODE
-            case Stop():
-                drop = None
-        if drop is not None:
-            if isinstance(event, Proposal) and event.source is Source.AUGMENTOR:
-                self._question.augmentor_stale = True
-            return drop
-        match event:
-            case Observation():
-                self._note_observation(event, moved=state is State.MOVING)
-            case Proposal():
-                drop = self._note_proposal(event)
-            case Deadline():
-                self._note_deadline(event)
-            case Receipt():
-                drop = self._note_receipt(event, finishing=state is State.FINISHING)
-            case Stop():
-                self._reason = event.reason or "stopped"
-        self._now = event.time_ns if drop is None else self._now
+        drop: Drop | None = self._NOTES[type(event)](self, event, state)
+        if drop is None:
+            self._now = event.time_ns
         return drop
 
     def _foreign(self, event: Observation | Proposal | Deadline, step: int) -> Drop | None:
@@ -141,81 +131,109 @@ class Course:
             return Drop.OTHER_EPISODE
         return None if event.step == step else Drop.OTHER_STEP
 
-    def _note_observation(self, event: Observation, *, moved: bool) -> None:
+    def _note_observation(self, event: Observation, state: State) -> Drop | None:
+        refused, moving = event.refusal is not Refusal.NONE, state is State.MOVING
+        drop = self._foreign(event, len(self.steps) + (moving and not refused))
+        if drop is not None:
+            return drop
         self._refusal = event.refusal
-        if event.refusal is not Refusal.NONE:
+        if refused:
             self._reason = f"the plant refused: {event.refusal.name.lower().replace('_', ' ')}"
         elif event.values.shape != (self._limits.observation_size,):
             expected = self._limits.observation_size
             self._reason = f"the plant reported an observation of shape {event.values.shape}, expected ({expected},)"
-        elif not np.isfinite(event.values).all():
+        elif not all(map(math.isfinite, event.values.tolist())):
             self._reason = "the plant reported an observation that is not finite"
         else:
-            if moved:
+            if moving:
                 self._note_step(event.reward)
             self._last = event
             self._goal = event.goal if event.goal.size else self._goal
             self._context = event.context if event.context.size else self._context
+        return None
 
     def _note_step(self, reward: float) -> None:
         question, before = self._question, self._seen()
         self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
         self._left -= self._handoff
-        augmentor = question.proposals.get(Source.AUGMENTOR)
-        proposed = question.action(Source.AUGMENTOR)
+        proposed, proposal = question.augmentor.action(), question.augmentor.proposal
         step = Step(
             episode=self.episode,
             index=len(self.steps),
             time_ns=question.time_ns,
             observation=before.values,
-            action=question.action(question.source),
+            action=question.answer_of(question.source).action(),
             source=question.source,
             position=before.position,
             reward=reward,
-            logging_proposal=question.action(Source.LOGGING_POLICY),
+            logging_proposal=question.routine.action(),
             # A proposal of another shape has no place in the record; the rejection tells of it.
             augmentor_proposal=proposed if proposed.shape == (self._limits.action_size,) else NOTHING,
             rejection=question.rejection,
             draw=question.draw,
-            p={Mode.COLLECT: self._start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[self._start.mode],
+            p=self._p,
             augmentations_left=self._left,
-            model_hash="" if augmentor is None else augmentor.model_hash,
+            model_hash="" if proposal is None else proposal.model_hash,
             image=before.image,
         )
         self.steps.append(step)
 
-    def _note_proposal(self, event: Proposal) -> Drop | None:
+    def _note_proposal(self, event: Proposal, state: State) -> Drop | None:
         question = self._question
-        if event.source not in question.sources:
+        drop = self._foreign(event, len(self.steps))
+        if drop is not None:
+            question.augmentor_stale |= event.source is Source.AUGMENTOR
+            return drop
+        answer = question.answer_of(event.source)
+        if not answer.asked:
             return Drop.NOT_ASKED
-        if event.source in question.proposals:
+        if answer.proposal is not None:
             return Drop.DUPLICATE
-        if event.source in question.overdue:
+        if answer.overdue:
             question.augmentor_late = True
             if question.rejection in (Rejection.MISSING, Rejection.STALE):
                 question.rejection = Rejection.LATE
             return Drop.TOO_LATE
-        question.proposals[event.source] = event
+        answer.proposal = event
         if event.source is self._indispensable:
             rejection = check_action(event.action, self._limits)
-            self._reason = describe(rejection, event.source, event.action, self._limits)
+            if rejection is not Rejection.NONE:
+                self._reason = describe(rejection, event.source, event.action, self._limits)
         return None
 
-    def _note_deadline(self, event: Deadline) -> None:
+    def _note_deadline(self, event: Deadline, state: State) -> Drop | None:
+        drop = self._foreign(event, len(self.steps))
+        if drop is not None:
+            return drop
         source = SOURCE_OF.get(event.party)
         if source is not None:
-            self._question.overdue.add(source)
+            self._question.answer_of(source).overdue = True
         if source is None or source is self._indispensable:
             self._reason = f"the {event.party.value} did not answer in time"
+        return None
 
-    def _note_receipt(self, event: Receipt, *, finishing: bool) -> Drop | None:
+    def _note_receipt(self, event: Receipt, state: State) -> Drop | None:
+        if event.episode != self.episode:
+            return Drop.OTHER_EPISODE
         if event.step is None:
-            self._episode_confirmed = finishing
-            return None if finishing else Drop.UNEXPECTED
+            self._episode_confirmed = state is State.FINISHING
+            return None if self._episode_confirmed else Drop.UNEXPECTED
         if event.step != self._unconfirmed:
             return Drop.OTHER_STEP
         self._unconfirmed = None
         return None
+
+    def _note_stop(self, event: Stop, state: State) -> Drop | None:
+        self._reason = event.reason or "stopped"
+        return None
+
+    _NOTES: ClassVar[Mapping[type, Callable[[Any, Any, State], Drop | None]]] = {
+        Observation: _note_observation,
+        Proposal: _note_proposal,
+        Deadline: _note_deadline,
+        Receipt: _note_receipt,
+        Stop: _note_stop,
+    }
 
     def _seen(self) -> Observation:
         if self._last is None:
@@ -246,7 +264,7 @@ class Course:
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
-        return bool(self._question.open_sources())
+        return self._question.routine.is_open() or self._question.augmentor.is_open()
 
     def confirmed(self) -> bool:
         """Return whether the recorder has every step it was given, or is not asked to confirm."""
@@ -269,29 +287,26 @@ class Course:
     def ask(self) -> list[Action]:
         """Draw u and put the one query that carries reset and question."""
         seen, start = self._seen(), self._start
-        draw = float(self._rng.random()) if start.mode is Mode.COLLECT else float("nan")
+        draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
-        self._question = _Question(draw, sources)
+        self._question = _Question(draw, _Answer(sources is not AUGMENTOR_ALONE), _Answer(sources is not ROUTINE_ALONE))
         query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
         return [Ask(query, sources)]
 
     def _whom_to_ask(self) -> tuple[Source, ...]:
-        match self._start.mode:
-            case Mode.SHADOW:
-                return BOTH
-            case Mode.EVALUATE:
-                return (Source.AUGMENTOR,)
-            case Mode.COLLECT:
-                # At every step while it may still act, whatever the draw: augmentations that follow the routine and
-                # those with a random stream of their own must see the same queries however fast anybody answers.
-                return BOTH if self._start.p > 0.0 and self._left > 0 else (Source.LOGGING_POLICY,)
+        mode = self._start.mode
+        if mode is Mode.COLLECT:
+            # At every step while it may still act, whatever the draw: augmentations that follow the routine and those
+            # with a random stream of their own must see the same queries however fast anybody answers.
+            return BOTH if self._p > 0.0 and self._left > 0 else ROUTINE_ALONE
+        return BOTH if mode is Mode.SHADOW else AUGMENTOR_ALONE
 
     def choose(self) -> list[Action]:
         """Make the p-switch: decide who acts, and note why the augmentor does not where it was its turn."""
         question, mode = self._question, self._start.mode
         question.source = self._indispensable
-        turn = question.draw <= self._start.p if mode is Mode.COLLECT else mode is Mode.SHADOW
-        if turn and Source.AUGMENTOR in question.sources:
+        turn = question.draw <= self._p if mode is Mode.COLLECT else mode is Mode.SHADOW
+        if turn and question.augmentor.asked:
             question.rejection = self._judge_augmentor()
             if mode is Mode.COLLECT and question.rejection is Rejection.NONE:
                 question.source = Source.AUGMENTOR
@@ -299,8 +314,8 @@ class Course:
 
     def _judge_augmentor(self) -> Rejection:
         question = self._question
-        if Source.AUGMENTOR in question.proposals:
-            return check_augmentation(question.action(Source.AUGMENTOR), self._seen().position, self._limits)
+        if question.augmentor.proposal is not None:
+            return check_augmentation(question.augmentor.action(), self._seen().position, self._limits)
         if question.augmentor_late:
             return Rejection.LATE
         return Rejection.STALE if question.augmentor_stale else Rejection.MISSING
@@ -309,7 +324,7 @@ class Course:
         """Command the chosen action."""
         question = self._question
         question.time_ns = self._now
-        return [Move(self.episode, len(self.steps), question.action(question.source))]
+        return [Move(self.episode, len(self.steps), question.answer_of(question.source).action())]
 
     def fall_back(self) -> list[Action]:
         """Command the logging policy's action in place of the augmentor's, which the plant refused."""

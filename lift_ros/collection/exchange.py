@@ -1,6 +1,7 @@
 """What goes into the arbiter (events) and what comes out of it (actions): plain dataclasses, no clock, no ROS.
 
-Every event carries the time at which its owner received it; the arbiter has no clock of its own.
+Every event carries the time at which its owner received it; the arbiter has no clock of its own. Nobody changes one of
+these once it is made; they are not frozen because that would double the time it takes to make them.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Query:
     """The one question to both policies; `handoff` tells a policy to forget its state before it answers."""
 
@@ -100,7 +101,7 @@ class Query:
 # Events ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start:
     """The owner wants episode `episode` of the run with seed `run_seed`."""
 
@@ -112,7 +113,7 @@ class Start:
     time_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Observation:
     """The plant reports: step 0 after a reset, i + 1 after command i, i where it refused command i."""
 
@@ -129,7 +130,7 @@ class Observation:
     time_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Proposal:
     """A policy answers the query of this episode and step; an empty action says that it has none."""
 
@@ -141,7 +142,7 @@ class Proposal:
     time_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Deadline:
     """The owner's clock says that `party` has had its time for this step."""
 
@@ -151,7 +152,7 @@ class Deadline:
     time_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Receipt:
     """The recorder confirms a step, or the episode where `step` is None."""
 
@@ -160,7 +161,7 @@ class Receipt:
     time_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stop:
     """Somebody wants the episode to end now: an operator, an emergency stop, a recorder that failed."""
 
@@ -173,7 +174,7 @@ Event: TypeAlias = Start | Observation | Proposal | Deadline | Receipt | Stop
 # Actions --------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reset:
     """Tell the plant to begin an episode; it answers with the observation of step 0."""
 
@@ -181,7 +182,7 @@ class Reset:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """Put the query to the policies; the arbiter waits for those in `sources` and ignores others."""
 
@@ -189,7 +190,7 @@ class Ask:
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Move:
     """Command the plant; it answers with the observation of `step` + 1, or refuses."""
 
@@ -198,7 +199,7 @@ class Move:
     action: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hold:
     """Tell the plant to stay where it is."""
 
@@ -206,21 +207,21 @@ class Hold:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordStep:
     """Record an executed step; leaves together with the next query or the end of the episode."""
 
     step: Step
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordEpisode:
     """Record the end of the episode; its steps have all left before."""
 
     episode: Episode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Halt:
     """The end of the episode was not confirmed: start no further episode before somebody has looked at it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
@@ -57,23 +56,25 @@ def run_episode(
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p)
     arbiter = Arbiter(Limits.of(problem))
-    actions: deque[Action] = deque(arbiter.handle(Start(index, run_seed, mode, p, budget, clock())))
+    actions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
     while actions:
-        action = actions.popleft()
-        match action:
-            case Reset():
-                actions += arbiter.handle(_report(index, 0, problem.reset(action.seed), clock()))
-            case Ask():
-                for source in action.sources:
-                    proposal = answerers[source].answer(action.query, clock())
-                    if proposal is not None:
-                        actions += arbiter.handle(proposal)
-            case Move():
-                actions += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
-            case RecordEpisode():
-                return action.episode
-            case _:
-                pass  # the plant holds by itself, and steps are recorded with their episode
+        following: list[Action] = []
+        for action in actions:
+            match action:
+                case Ask():
+                    for source in action.sources:
+                        proposal = answerers[source].answer(action.query, clock())
+                        if proposal is not None:
+                            following += arbiter.handle(proposal)
+                case Move():
+                    following += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
+                case Reset():
+                    following += arbiter.handle(_report(index, 0, problem.reset(action.seed), clock()))
+                case RecordEpisode():
+                    return action.episode
+                case _:
+                    pass  # the plant holds by itself, and steps are recorded with their episode
+        actions = following
     raise RuntimeError(f"episode {index} stopped in state {arbiter.state.name} without an end")
 
 
