@@ -76,6 +76,11 @@ def simulator_of(scenario: Scenario) -> str:
 def _check(options: GraphOptions, scenario: Scenario) -> None:
     if options.plant not in (SIMULATOR, HARDWARE):
         raise UserError(f"plant is {options.plant!r}; allowed: {SIMULATOR}, or {HARDWARE} for a plant node of your own")
+    if scenario.plant.kind == HARDWARE and options.plant == SIMULATOR:
+        raise UserError(
+            f"scenario {scenario.name} describes hardware, which has no simulator; start your plant node and choose "
+            "plant hardware (lift run --plant hardware)"
+        )
     if options.mode == "evaluate" and options.model is None and "augmentor" not in options.parameters:
         raise UserError("mode evaluate needs a model; give one with --model FILE")
     if options.model is not None and not options.model.is_file():
