@@ -213,6 +213,6 @@ def parse(data: bytes) -> Any:
     import yaml
 
     try:
-        return yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return yaml.load(data, yaml.SafeLoader)  # the faster one in C crashes on deep nesting
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError((str(error).splitlines() or ["it cannot be parsed"])[0]) from error

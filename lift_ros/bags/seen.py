@@ -8,7 +8,7 @@ from lift_ros.collection.records import Episode
 
 
 def seen_part(episode: Episode) -> Episode:
-    """Return the episode up to the last observation: a recovered one ends before the result of its last step was seen."""
+    """Return the episode up to its last observation: what the last step of a recovered one led to was never seen."""
     if episode.final_observation.size or not episode.steps:
         return episode
     *steps, last = episode.steps

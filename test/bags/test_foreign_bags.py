@@ -1,0 +1,52 @@
+"""Bags that others wrote, and a bag of this format kept in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bag_samples import sample_episode
+from make_fixture import FIXTURE, fixture_episodes, main
+from rosbags_writer import write_with_rosbags
+
+from lift_ros.bags import BagError, RunReader, RunWriter, read_run
+from lift_ros.collection.records import Outcome, same
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_bag_written_by_rosbags_is_a_run(tmp_path: Path, compressed: bool) -> None:
+    episodes = [sample_episode(index, image=index == 1) for index in range(3)]
+    write_with_rosbags(tmp_path / "run", episodes, compressed=compressed)
+    assert same(read_run(tmp_path / "run"), episodes)
+    assert RunReader(tmp_path / "run").facts == {}
+
+
+def test_recording_goes_on_in_a_bag_written_by_rosbags(tmp_path: Path) -> None:
+    episodes = [sample_episode(index) for index in range(3)]
+    write_with_rosbags(tmp_path / "run", episodes[:2])
+    with RunWriter(tmp_path / "run", {"seed": 1}, sync=False, reserve=0) as writer:
+        assert writer.next_episode == 2
+        writer.write_episode(episodes[2])
+    assert same(read_run(tmp_path / "run"), episodes)
+
+
+def test_another_type_on_our_topic_is_refused(tmp_path: Path) -> None:
+    write_with_rosbags(tmp_path / "run", [sample_episode(0)], step_topic_type="std_msgs/msg/Header")
+    with pytest.raises(BagError, match=r"/lift/step is std_msgs/msg/Header.*lift import"):
+        RunReader(tmp_path / "run")
+
+
+def test_the_kept_bag_is_still_read() -> None:
+    reader = RunReader(FIXTURE)
+    first, second, third = reader
+    originals = fixture_episodes()
+    assert same([first, second], originals[:2])
+    assert third.outcome == Outcome.RECOVERED
+    assert same(third.steps, originals[2].steps)
+    assert reader.facts == {"seed": 5, "scenario": "fixture"}
+
+
+def test_the_script_writes_the_kept_bag(tmp_path: Path) -> None:
+    main(tmp_path / "first_format")
+    for path in FIXTURE.iterdir():
+        assert (tmp_path / "first_format" / path.name).read_bytes() == path.read_bytes(), path.name
