@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lift_ros.bags.importing_mapping import DIFFERENCE, Mapping, Separation
 from lift_ros.bags.importing_streams import (
+    LARGEST_VECTOR,
     Bag,
     IntArray,
     Stream,
@@ -134,6 +135,10 @@ def read_streams(bag: Bag, mapping: Mapping) -> Streams:
         read_channels(bag, mapping.goal.channels, stamp),
         None if mapping.image is None else read_times(bag, mapping.image, stamp),
     )
+    for name, group in (("observation", streams.observation), ("position", streams.position)):
+        size = sum(stream.values.shape[1] for stream in group)
+        if size > LARGEST_VECTOR:
+            raise UserError(f"mapping: {name} has {size} values, at most {LARGEST_VECTOR} can be recorded")
     if sum(stream.values.shape[1] for stream in streams.reward) > 1:
         raise UserError("mapping: reward must be one number; choose one field")
     if mapping.action.meaning == "target" and streams.action is not None:

@@ -264,6 +264,13 @@ def test_too_long_vectors_are_refused_with_the_limit(tmp_path: Path) -> None:
         episodes_of(bag, mapping(observation="{topic: /move, field: delta}", position=None))
 
 
+def test_channels_together_must_fit_too(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", [("/move", move(t, *range(40)), nanoseconds(t)) for t in range(2)])
+    wanted = mapping(observation="[{topic: /move, field: delta}, {topic: /move, field: delta}]", position=None)
+    with pytest.raises(UserError, match="observation has 80 values, at most 64"):
+        episodes_of(bag, wanted)
+
+
 def test_path_parts() -> None:
     assert [part.name for part in parse_path("a.b[2].c[x=left.arm]")] == ["a", "b", "c"]
     assert parse_path("c[x=left.arm]")[0].lookup == ("x", "left.arm")
