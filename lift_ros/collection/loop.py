@@ -24,7 +24,7 @@ from lift_ros.collection.interruption import Interrupts
 from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
-from lift_ros.policies.protocol import Policy
+from lift_ros.policies.protocol import Policy, inform
 from lift_ros.positioning.problem import Observed, Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
@@ -69,7 +69,10 @@ def run_episode(
                 case Move():
                     following += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
                 case Reset():
-                    following += arbiter.handle(_report(index, 0, problem.reset(action.seed), clock()))
+                    observed = problem.reset(action.seed)
+                    for answerer in answerers.values():
+                        inform(answerer.policy, observed)
+                    following += arbiter.handle(_report(index, 0, observed, clock()))
                 case RecordEpisode():
                     return action.episode
                 case _:

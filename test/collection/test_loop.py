@@ -97,6 +97,16 @@ def test_evaluate_needs_no_logging_policy() -> None:
     assert (episode.outcome, episode.augmentations) == (Outcome.REACHED, len(episode.steps))
 
 
+def test_a_policy_with_full_information_learns_the_context_before_its_first_answer() -> None:
+    scenario = load_scenario("po-blend-d2")
+    optimal, problem = scenario.make_policy("optimal"), scenario.make_problem()
+    for index in range(3):
+        episode = run_episode(problem, None, optimal, index=index, run_seed=1, mode=Mode.EVALUATE)
+        distance = float(np.linalg.norm(episode.steps[0].position - episode.goal))
+        assert episode.outcome is Outcome.REACHED
+        assert len(episode.steps) <= np.ceil(2 * distance / scenario.action_radius)
+
+
 @pytest.mark.parametrize(("mode", "p"), [(Mode.COLLECT, 0.5), (Mode.SHADOW, 0.0), (Mode.EVALUATE, 0.0)])
 def test_a_missing_augmentor_is_told_beforehand(mode: Mode, p: float) -> None:
     with pytest.raises(UserError, match="needs an augmentor"):
