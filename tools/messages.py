@@ -38,6 +38,9 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
 def _build_environment(prefix: Path) -> dict[str, str]:
     """Return the environment for CMake: only the wheels' ROS, so that a sourced one elsewhere cannot mix in."""
     environment = dict(os.environ)
+    # Not CMake's Release: it would drop the generated code's own checks of what Python hands over.
+    for name in ("CFLAGS", "CXXFLAGS"):
+        environment.setdefault(name, "-O2")
     environment["AMENT_PREFIX_PATH"] = str(prefix)
     environment["CMAKE_PREFIX_PATH"] = str(prefix)
     environment["PATH"] = os.pathsep.join([str(prefix / "bin"), str(Path(sys.executable).parent), environment["PATH"]])
@@ -56,7 +59,6 @@ def stage(build: Path) -> Path:
     configure = [
         *cmake,
         *("-S", str(ROOT), "-B", str(build), "-G", "Ninja"),
-        "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_INSTALL_PREFIX={staged}",
         f"-DCMAKE_PROJECT_INCLUDE={ROOT / 'cmake' / 'pypi_wheels.cmake'}",
         f"-DPython3_EXECUTABLE={sys.executable}",
