@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -53,7 +54,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         os.replace(partial, target)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise UserError(f"cannot write {target}: {error.strerror}; choose a folder you may write to") from error
 
 

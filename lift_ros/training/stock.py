@@ -94,7 +94,8 @@ class StockLearner:
 
     def networks(self) -> Tensors:
         """Return actor and critics; refuse an actor that does not answer like the plain network it is written as."""
-        policy = getattr(self._impl.modules, "policy", None)
+        modules = self._impl.modules
+        policy = getattr(modules, "policy", getattr(modules, "imitator", None))
         if not isinstance(policy, DeterministicPolicy | NormalPolicy):
             raise self._not_plain()
         head = policy._mu if isinstance(policy, NormalPolicy) else policy._fc

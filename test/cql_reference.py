@@ -9,7 +9,6 @@ import torch
 from d3rlpy.torch_utility import TorchMiniBatch
 
 from lift_ros.training.cql import CQL, Batch, CQLSettings, Noise
-from lift_ros.training.dense import DenseParameters
 
 
 def stock_cql(settings: CQLSettings) -> Any:
@@ -105,6 +104,3 @@ def stock_noise(settings: CQLSettings, seed: int) -> Noise:
     actor = torch.normal(torch.zeros(shape[1:]), torch.ones(shape[1:]))
     torch.manual_seed(seed)
     return Noise(torch.stack([current, following]), flat.view(shape[1], shape[0], shape[2]), actor)
-
-
-__all__ = ["DenseParameters", "copy_weights", "flatten", "random_batch", "stock_cql", "stock_noise", "to_stock"]

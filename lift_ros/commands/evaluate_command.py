@@ -1,0 +1,75 @@
+"""`lift evaluate`: compare models with the logging policy, the direct and the optimal policy on the same contexts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from lift_ros.errors import UserError
+from lift_ros.evaluation.comparison import compare, yardsticks
+from lift_ros.evaluation.convergence import DEFAULT_STEPS
+from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.policies.protocol import Policy
+from lift_ros.progress import Progress
+from lift_ros.scenario import Scenario, load_scenario
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `lift evaluate`."""
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model files, each a row of the table")
+    parser.add_argument("--scenario", required=True, help="name of a scenario, or its YAML file")
+    parser.add_argument("--contexts", type=int, default=100, help="fresh contexts per seed (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="seeds of the contexts (default: 0)")
+    parser.add_argument(
+        "--steps", type=int, default=DEFAULT_STEPS, help="steps a policy has to arrive (default: %(default)s)"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the convergence plot, for example as .png")
+    parser.add_argument("--json", action="store_true", help="print the numbers for programs")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate, print the table and draw the plot."""
+    scenario = load_scenario(arguments.scenario)
+    if any(seed < 0 for seed in arguments.seeds):
+        raise UserError(f"a seed is {min(arguments.seeds)}, but seeds must be 0 or more")
+    models = _load(arguments.models, scenario)
+    total = len(models) + len(yardsticks(scenario))
+    with Progress(total, "evaluating", unit="policies", enabled=not arguments.json) as bar:
+        comparison = compare(
+            scenario,
+            models,
+            contexts=arguments.contexts,
+            seeds=arguments.seeds,
+            steps=arguments.steps,
+            advance=lambda name: bar.advance(1, note=name),
+        )
+    if arguments.plot is not None:
+        from lift_ros.evaluation.convergence_plot import plot_convergence
+
+        threshold = float(scenario.plant.parameters["threshold"])
+        plot_convergence(arguments.plot, comparison.results, threshold, scenario.name)
+    if arguments.json:
+        hashes = {name: policy.hash for name, policy in models.items() if isinstance(policy, LearnedPolicy)}
+        print(json.dumps({**comparison.as_dict(), "models": hashes}))
+    else:
+        print(comparison.table())
+        if arguments.plot is not None:
+            print(f"convergence plot: {arguments.plot}")
+    return 0
+
+
+def _load(paths: Sequence[Path], scenario: Scenario) -> dict[str, Policy]:
+    models: dict[str, Policy] = {}
+    for path in paths:
+        policy = load_model(path)
+        sizes = (policy.observation_size, policy.action_size)
+        wanted = (scenario.observation_size, scenario.action_size)
+        if sizes != wanted:
+            raise UserError(
+                f"{path} takes observations of size {sizes[0]} and gives actions of size {sizes[1]}, but scenario "
+                f"{scenario.name} has {wanted[0]} and {wanted[1]}; evaluate it in the scenario it was trained for"
+            )
+        models[path.name if path.name not in models else str(path)] = policy
+    return models

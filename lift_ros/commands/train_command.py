@@ -1,0 +1,154 @@
+"""`lift train`: train a policy offline from recorded runs and write it as a model file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from lift_ros.collection.interruption import Interrupts
+from lift_ros.errors import UserError
+from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.training.options import PRESETS, TrainingOptions, convert_option, preset
+from lift_ros.training.runs import Recorded, load_runs
+
+_JUDGEMENTS = 20  # per training, unless told otherwise
+_CHECKPOINT_EVERY = 1000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `lift train`."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="recorded runs to train on")
+    parser.add_argument("--out", required=True, type=Path, metavar="MODEL", help="model file to write")
+    parser.add_argument("--preset", choices=tuple(PRESETS), default="fast", help="paper: the paper's hyperparameters")
+    parser.add_argument("--algorithm", help="CQL (default), or the name of any Q-learning algorithm of d3rlpy")
+    parser.add_argument("--no-shortcuts", action="store_true", help="train on plain transitions")
+    parser.add_argument("--updates", type=int, help="number of updates")
+    parser.add_argument("--seed", type=int, help="seed of weights, draws and noise (default: 0)")
+    parser.add_argument("--reward", choices=("recorded", "hindsight"), help="use the recorded reward, or label anew")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="any other option; may be given again"
+    )
+    parser.add_argument("--scenario", help="evaluate in this scenario while training and keep the best model, too")
+    parser.add_argument("--evaluate-every", type=int, metavar="N", help="updates between evaluations in the scenario")
+    parser.add_argument("--action-radius", type=float, help="λ, where neither the run nor a scenario tells it")
+    parser.add_argument("--skip-bad", action="store_true", help="leave damaged episodes out instead of stopping")
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=_CHECKPOINT_EVERY, metavar="N", help="updates (default: %(default)s)"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted training of this model")
+    parser.add_argument("--threads", type=int, help="processor threads (default: 2 where there are two)")
+    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write TensorBoard logs there")
+    parser.add_argument("--json", action="store_true", help="print the result for programs, without a progress bar")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, and say where the model is; Ctrl-C ends early with a usable model and a checkpoint."""
+    scenario = None if arguments.scenario is None else load_scenario(arguments.scenario)
+    _check(arguments)
+    recorded = load_runs(arguments.runs, reward=arguments.reward, skip_bad=arguments.skip_bad)
+    advice = scenario or recorded.scenario
+    options = make_options(arguments, advice)
+    radius = _action_radius(arguments, scenario, recorded)
+    interrupts = Interrupts()
+    from lift_ros.training.trainer import train
+
+    judge = None
+    if scenario is not None:
+        from lift_ros.evaluation.comparison import make_judge
+
+        judge = make_judge(scenario, seed=options.seed)
+    with interrupts.installed():
+        try:
+            with interrupts.held():
+                result = train(
+                    recorded.data,
+                    options,
+                    action_radius=radius,
+                    out=arguments.out,
+                    threads=arguments.threads,
+                    progress=not arguments.json,
+                    judge=judge,
+                    judge_every=arguments.evaluate_every or max(1, options.updates // _JUDGEMENTS),
+                    checkpoint_every=arguments.checkpoint_every,
+                    resume=arguments.resume,
+                    stop=lambda: interrupts.requested,
+                    tensorboard=arguments.tensorboard,
+                    sources=recorded.sources,
+                )
+                _report(arguments, recorded, result)
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> TrainingOptions:
+    """Return preset, scenario and command line merged, in this order."""
+    changes: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in ("algorithm", "updates", "seed", "reward")
+        if getattr(arguments, name) is not None
+    }
+    if arguments.no_shortcuts:
+        changes["strategy"] = "none"
+    for text in arguments.option:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise UserError(f"--option {text} is not of the form NAME=VALUE")
+        changes[name] = convert_option(name, value)
+    return preset(arguments.preset, scenario, **changes)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    for name in ("evaluate_every", "threads"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {value}, but must be at least 1")
+    if arguments.checkpoint_every < 0:
+        raise UserError(f"--checkpoint-every is {arguments.checkpoint_every}, but must be at least 0 (0: none)")
+    if arguments.evaluate_every is not None and arguments.scenario is None:
+        raise UserError("--evaluate-every needs --scenario, to know where to evaluate")
+    if arguments.out.is_dir():
+        raise UserError(f"--out {arguments.out} is a folder; name a file in it, for example model.safetensors")
+
+
+def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, recorded: Recorded) -> float:
+    if arguments.action_radius is not None:
+        if not 0 < arguments.action_radius < float("inf"):
+            raise UserError(f"--action-radius is {arguments.action_radius}, but must be a positive number")
+        return float(arguments.action_radius)
+    if scenario is not None:
+        return scenario.action_radius
+    if recorded.action_radius is not None:
+        return recorded.action_radius
+    raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
+
+
+def _report(arguments: argparse.Namespace, recorded: Recorded, result: Any) -> None:
+    if arguments.json:
+        content = {
+            "model": str(result.path),
+            "best": None if result.best_path is None else str(result.best_path),
+            "hash": result.policy.hash,
+            "updates": result.updates,
+            "complete": result.complete,
+            "losses": result.losses,
+            "evaluations": result.evaluations,
+            "episodes": recorded.data.episodes,
+            "steps": recorded.data.steps,
+            "left_out": recorded.left_out,
+        }
+        print(json.dumps(content))
+        return
+    for reason in recorded.left_out:
+        print(f"left out: {reason}")
+    print(f"{result.path}: trained on {recorded.data.episodes} episodes, {recorded.data.steps} steps")
+    print(f"model hash {result.policy.hash[:16]}")
+    if result.evaluations:
+        last = result.evaluations[-1]
+        best = max(result.evaluations, key=lambda entry: float(entry["score"]))
+        print(f"success {last['success']:.2f} at the end; best {best['success']:.2f} after {best['update']} updates")
+        print(f"best model: {result.best_path}")
+    if not result.complete:
+        print(f"stopped after {result.updates} updates; the model can be used, and --resume continues the training")

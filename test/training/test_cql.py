@@ -1,0 +1,123 @@
+"""Our CQL computes what d3rlpy's computes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from cql_reference import copy_weights, flatten, random_batch, stock_cql, stock_noise, to_stock
+
+from lift_ros.training.cql import CQL, CQLSettings
+
+SIZES = [
+    CQLSettings(2, 2, (16, 16), batch_size=24, action_samples=4),
+    CQLSettings(5, 3, (12, 9, 7), batch_size=11, action_samples=3, critics=3, conservative_weight=2.0),
+    CQLSettings(4, 1, (20,), batch_size=8, action_samples=2, gamma=0.9, tau=0.1, alpha_threshold=1.0),
+]
+
+
+def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
+    scale = max(1.0, float(theirs.abs().max()))
+    return float((ours - theirs).abs().max()) <= 1e-5 * scale
+
+
+@pytest.mark.parametrize("settings", SIZES)
+def test_gives_the_same_losses_and_gradients_as_d3rlpy(settings: CQLSettings) -> None:
+    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+    copy_weights(stock, ours)
+    batch, noise = random_batch(settings, 1), stock_noise(settings, 7)
+    modules = stock.impl.modules
+
+    critic_loss = stock.impl.compute_critic_grad(to_stock(batch))
+    critic_gradients = [flatten(function, gradients=True).clone() for function in modules.q_funcs]
+    modules.critic_optim.step()
+    actor_loss = stock.impl.compute_actor_grad(to_stock(batch))
+    losses = ours.update(batch, noise)
+
+    for critic, gradient in zip(ours.critics, critic_gradients, strict=True):
+        assert close(critic.gradient.values, gradient)
+    assert close(ours.actor_gradient.values, flatten(modules.policy, gradients=True))
+    for name in ("critic_loss", "conservative_loss", "alpha"):
+        assert getattr(losses, name) == pytest.approx(getattr(critic_loss, name).item(), rel=1e-5, abs=1e-5)
+    for name in ("actor_loss", "temp_loss", "temp"):
+        assert getattr(losses, name) == pytest.approx(getattr(actor_loss, name).item(), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("settings", SIZES)
+def test_follows_d3rlpy_over_several_updates(settings: CQLSettings) -> None:
+    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+    copy_weights(stock, ours)
+    for number in range(4):
+        batch = random_batch(settings, number)
+        noise = stock_noise(settings, number)
+        theirs = stock.impl.update(to_stock(batch), number)
+        losses = ours.update(batch, noise)._asdict()
+        assert losses == pytest.approx(theirs, rel=1e-4, abs=1e-4)
+    modules = stock.impl.modules
+    # Adam divides by the size of the gradient, which magnifies rounding where a gradient is almost zero.
+    assert torch.allclose(ours.actor.values, flatten(modules.policy), atol=2e-4)
+    for critic, online, target in zip(ours.critics, modules.q_funcs, modules.targ_q_funcs, strict=True):
+        assert torch.allclose(critic.online.values, flatten(online), atol=2e-4)
+        assert torch.allclose(critic.target.values, flatten(target), atol=2e-4)
+
+
+def test_clips_the_actors_deviation_like_d3rlpy() -> None:
+    settings = SIZES[0]
+    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+    with torch.no_grad():
+        stock.impl.modules.policy._logstd.bias.copy_(torch.tensor([5.0, 1.9]))
+    copy_weights(stock, ours)
+    batch, noise = random_batch(settings, 3), stock_noise(settings, 3)
+    theirs = stock.impl.update(to_stock(batch), 0)
+    losses = ours.update(batch, noise)._asdict()
+    assert losses == pytest.approx(theirs, rel=1e-4, abs=1e-4)
+    assert close(ours.actor_gradient.values, flatten(stock.impl.modules.policy, gradients=True))
+
+
+def test_leaves_alpha_and_temperature_alone_without_learning_rates() -> None:
+    settings = CQLSettings(
+        2, 2, (8,), batch_size=8, action_samples=2, temperature_learning_rate=0.0, alpha_learning_rate=0.0
+    )
+    ours = CQL(settings, seed=0)
+    losses = ours.update(random_batch(settings, 0))
+    assert (losses.alpha, losses.temp, losses.temp_loss) == (1.0, 1.0, 0.0)
+
+
+def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SIZES[0]
+    batch = random_batch(settings, 2)
+    whole = CQL(settings, seed=3)
+    noise = whole.draw_noise()
+    whole.update(batch, noise)
+    monkeypatch.setattr("lift_ros.training.dense._BLOCK_BYTES", 4 * 16 * 12 * 7)
+    cut = CQL(settings, seed=3)
+    cut.update(batch, noise)
+    for first, second in zip(whole.critics, cut.critics, strict=True):
+        assert close(first.gradient.values, second.gradient.values)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_do_not_change_a_bit(threads: int) -> None:
+    settings = SIZES[1]
+    alone, together = CQL(settings, seed=1), CQL(settings, seed=1, threads=threads)
+    try:
+        for number in range(3):
+            batch = random_batch(settings, number)
+            assert alone.update(batch) == together.update(batch)
+    finally:
+        together.close()
+    assert torch.equal(alone.actor.values, together.actor.values)
+
+
+def test_the_seed_decides_weights_and_noise() -> None:
+    settings = SIZES[0]
+    first, same, other = CQL(settings, 1), CQL(settings, 1), CQL(settings, 2)
+    assert torch.equal(first.actor.values, same.actor.values)
+    assert not torch.equal(first.actor.values, other.actor.values)
+    assert torch.equal(first.draw_noise().both, same.draw_noise().both)
+
+
+def test_the_noise_lies_in_its_ranges() -> None:
+    noise = CQL(CQLSettings(2, 2, (8,), batch_size=200, action_samples=5), 0).draw_noise()
+    assert float(noise.uniform.min()) >= -1.0 and float(noise.uniform.max()) <= 1.0
+    assert float(noise.uniform.std()) == pytest.approx(3**-0.5, abs=0.05)
+    assert float(noise.both.std()) == pytest.approx(1.0, abs=0.05)

@@ -1,0 +1,88 @@
+"""Options: presets, what overrides what, and clear words about bad values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lift_ros.errors import UserError
+from lift_ros.scenario import load_scenario
+from lift_ros.training.options import TrainingOptions, convert_option, preset
+
+
+def test_the_paper_preset_is_the_papers() -> None:
+    options = preset("paper")
+    assert (options.actor_learning_rate, options.critic_learning_rate) == (1e-3, 1e-3)
+    assert (options.conservative_weight, options.alpha_threshold, options.batch_size) == (5.0, 10.0, 500)
+    assert (options.gamma, options.tau, options.critics) == (0.99, 0.005, 2)
+    assert (options.hidden, options.action_samples, options.strategy) == ((256, 256), 10, "weighted")
+    assert (options.schedule, options.actor_average) == ("constant", 0.0)
+
+
+def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
+    scenario = load_scenario("po-blend-d5")
+    assert preset("fast", scenario).updates == scenario.training.updates
+    assert preset("fast", scenario, updates=7).updates == 7
+    assert preset("paper", scenario).batch_size == 500
+
+
+def test_survives_json() -> None:
+    options = preset("fast", algorithm="IQL", expectile=0.8, hidden=[3, 4])
+    assert TrainingOptions().replaced(json.loads(json.dumps(options.as_dict()))) == options
+    assert options.extra == {"expectile": 0.8} and options.hidden == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"updates": 0}, "updates is 0, but must be at least 1"),
+        ({"batch_size": -3}, "batch_size"),
+        ({"gamma": 1.5}, "between 0 and 1"),
+        ({"gamma": float("nan")}, "gamma is nan"),
+        ({"actor_learning_rate": 0.0}, "greater than 0"),
+        ({"critic_learning_rate": float("inf")}, "critic_learning_rate is inf"),
+        ({"C": -1.0}, "C is -1.0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"hidden": ()}, "hidden"),
+        ({"hidden": (8, 0)}, "hidden"),
+        ({"strategy": "wheighted"}, "strategy is 'wheighted', but must be one of weighted"),
+        ({"draw": "steps"}, "draw is 'steps'"),
+        ({"schedule": "linear"}, "schedule"),
+        ({"expectile": 0.9}, "CQL has no option 'expectile'"),
+    ],
+)
+def test_refuses_bad_values(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        preset("fast", **change)
+
+
+def test_refuses_unknown_presets() -> None:
+    with pytest.raises(UserError, match="choose from fast, paper"):
+        preset("quick")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("hidden", "32x16", (32, 16)),
+        ("hidden", "32,16", (32, 16)),
+        ("batch_size", "64", 64),
+        ("gamma", "0.9", 0.9),
+        ("scale_observations", "true", True),
+        ("strategy", "best", "best"),
+        ("expectile", "0.9", 0.9),
+        ("n_steps", "3", 3),
+        ("flag", "False", False),
+        ("word", "text", "text"),
+    ],
+)
+def test_converts_text(name: str, text: str, value: Any) -> None:
+    assert convert_option(name, text) == value
+
+
+@pytest.mark.parametrize(("name", "text"), [("batch_size", "many"), ("gamma", "x"), ("scale_observations", "perhaps")])
+def test_refuses_text_of_another_type(name: str, text: str) -> None:
+    with pytest.raises(UserError, match=f"option {name}={text}"):
+        convert_option(name, text)
