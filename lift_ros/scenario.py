@@ -46,6 +46,7 @@ TRAINING_KEYS = {
     "gamma": Key(float, None, above=0, high=1, optional=True),
     "scale_observations": Key(bool, None, optional=True),
     "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
+    "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
 }
 
 
@@ -87,6 +88,7 @@ class TrainingSettings:
     gamma: float | None
     scale_observations: bool | None
     draw: str | None  # start states uniform over transitions, or over episodes first
+    reward: str | None  # as recorded, or labelled in hindsight where nobody measures it
 
 
 @dataclass(frozen=True)

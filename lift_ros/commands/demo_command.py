@@ -120,13 +120,22 @@ def _see_through(options: GraphOptions) -> GraphResult:
 
 
 def _train(arguments: argparse.Namespace, run_folder: Path, model: Path) -> None:
-    from lift_ros.training import preset, train
+    from lift_ros.training.options import preset
+    from lift_ros.training.runs import load_runs
+    from lift_ros.training.trainer import train
 
     scenario = load_scenario(arguments.scenario)
     changes = {"seed": arguments.seed} | ({"updates": arguments.updates} if arguments.updates else {})
-    episodes = [item for item in read_run(run_folder) if item.steps and item.outcome != Outcome.ABORTED]
+    recorded = load_runs([run_folder])
     options = preset("fast", scenario, **changes)
-    train(episodes, options, action_radius=scenario.action_radius, out=model, progress=True)
+    train(
+        recorded.data,
+        options,
+        action_radius=scenario.action_radius,
+        out=model,
+        progress=True,
+        sources=recorded.sources,
+    )
 
 
 def _commands(arguments: argparse.Namespace, sizes: Sizes) -> list[str]:

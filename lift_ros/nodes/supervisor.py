@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+BAD_INPUT = 2  # exit status with which a node refuses what a user gave it
 LINE_LIMIT = 65536  # bytes kept of a line without an end
 _PR_SET_PDEATHSIG = 1
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
@@ -185,6 +186,8 @@ class Supervisor:
 
     def _restart_or_give_up(self, child: _Child) -> None:
         spec, status = child.spec, _describe_status(child.process.returncode)
+        if child.process.returncode == BAD_INPUT:
+            raise GraphFailed(f"{spec.name} refused its input and would do so again; its log says why")
         if child.restarts_used >= spec.restarts:
             raise GraphFailed(
                 f"{spec.name} {status} and has no restarts left ({spec.restarts} allowed); its log says why"

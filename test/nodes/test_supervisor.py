@@ -93,6 +93,16 @@ def test_restarts_are_limited() -> None:
         supervisor.run()
 
 
+def test_what_refuses_its_input_is_not_started_again() -> None:
+    spec = script("plant", "raise SystemExit(2)", restarts=5)
+    with (
+        Supervisor([spec], log=lambda _: None, restart_delay_s=0.01) as supervisor,
+        pytest.raises(GraphFailed, match="refused its input"),
+    ):
+        supervisor.run()
+    assert supervisor.restarts == {}
+
+
 def test_processes_end_in_the_order_of_the_table() -> None:
     ended: list[str] = []
     ready: list[str] = []

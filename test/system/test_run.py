@@ -1,0 +1,128 @@
+"""`lift run` as a user drives it: complete, interrupted, continued, side by side, and failing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lift_ros.bags.reader import RunReader, read_run
+from lift_ros.collection.records import Outcome
+
+WAIT_S = 150
+
+
+def start_lift(*words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "lift_ros.cli", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=WAIT_S)
+    return output
+
+
+def wait_for_episodes(run: Path, count: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while len(list(run.glob("*.mcap"))) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_run_is_completed_continued_and_counts_its_outcomes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    first = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 3, "--p", 0)
+    output = finish(first)
+    assert first.returncode == 0, output
+    assert f"3 episodes recorded in {run}: 3 reached" in output
+    assert "[recorder" in output
+    second = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 5, "--p", 0, "--quiet")
+    output = finish(second)
+    assert second.returncode == 0, output
+    assert "2 episodes recorded" in output
+    assert "[recorder" not in output
+    assert [episode.index for episode in read_run(run)] == [0, 1, 2, 3, 4]
+
+
+def test_interrupting_keeps_every_finished_episode(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 100000, "--p", 0)
+    wait_for_episodes(run, 2)
+    process.send_signal(signal.SIGINT)
+    output = finish(process)
+    assert process.returncode == 0, output
+    outcomes = [RunReader(run).episode(index).outcome for index in RunReader(run).episode_indices]
+    assert len(outcomes) >= 2
+    assert set(outcomes[:-1]) == {Outcome.REACHED}
+
+
+def test_two_graphs_in_two_namespaces_of_one_domain_do_not_disturb_each_other(tmp_path: Path) -> None:
+    processes = [
+        start_lift("run", "--scenario", "po-none-d2", "--out", tmp_path / name, "--episodes", 4, "--p", 0,
+                   "--seed", seed, "--namespace", name)
+        for seed, name in enumerate(("left", "right"))
+    ]  # fmt: skip
+    outputs = [finish(process) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    left, right = (read_run(tmp_path / name) for name in ("left", "right"))
+    assert [episode.outcome for episode in [*left, *right]] == [Outcome.REACHED] * 8
+    assert {episode.seed for episode in left}.isdisjoint(episode.seed for episode in right)
+
+
+def test_a_run_that_reaches_no_goal_fails(tmp_path: Path) -> None:
+    process = start_lift(
+        "run", "--scenario", "po-none-d2", "--out", tmp_path / "run", "--episodes", 1, "--p", 0,
+        "--set", "logging_policy.policy=no.such:Thing",
+    )  # fmt: skip
+    output = finish(process)
+    assert process.returncode != 0
+    assert "no.such" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "delay=1"], "not of the form NODE.NAME=VALUE"),
+        (["--mode", "evaluate"], "needs a model"),
+        (["--set", "arbiter.p=2.0"], "parameter p is 2.0"),
+    ],
+)
+def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
+    process = start_lift("run", "--scenario", "po-none-d2", "--out", tmp_path / "run", *words)
+    output = finish(process)
+    assert process.returncode == 2
+    assert message in output
+    assert "Traceback" not in output
+
+
+def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 100000, "--p", 0)
+    wait_for_episodes(run, 1)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + WAIT_S
+    while _nodes_of(os.environ["ROS_DOMAIN_ID"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def _nodes_of(domain: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                environment = (entry / "environ").read_bytes()
+                command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if f"ROS_DOMAIN_ID={domain}\0".encode() in environment and "lift_ros.nodes." in command:
+                found.append(command)
+    return found
