@@ -103,7 +103,10 @@ def _receive(connection: Connection) -> Episode:
     try:
         answer = connection.recv()
     except (EOFError, ConnectionResetError):
-        raise WorkerError("a worker process ended unexpectedly; was it killed, or short of memory?") from None
+        raise WorkerError(
+            "a worker process ended unexpectedly: it was killed, was short of memory, or could not import the script "
+            "that started it (which needs `if __name__ == '__main__':` around the call, in a file of its own)"
+        ) from None
     if isinstance(answer, Exception):
         raise answer
     if not isinstance(answer, Episode):

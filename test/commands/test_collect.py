@@ -7,14 +7,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lift_ros.bags import RunReader, read_run
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode, same, without_times
+from lift_ros.collection.records import Episode, Mode, Source, same, without_times
 from lift_ros.policies.augmentations import make_augmentation
+from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
 from lift_ros.scenario import load_scenario
+from lift_ros.training.model_file import write_tensor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120.0
@@ -54,6 +57,50 @@ def test_an_augmentation_by_name_with_the_scenarios_p(tmp_path: Path) -> None:
     expected = collect(scenario, None, augmentation, episodes=2, seed=0, p=p, budget=4, progress=False)
     assert same(timeless(episodes), timeless(expected))
     assert {episode.augmentations for episode in episodes} == {4}
+
+
+def write_model(path: Path, radius: float) -> str:
+    """Write a model that goes against the sign of each coordinate, as far as the radius allows."""
+    tensors = {
+        "actor.0.weight": -50 * np.eye(2, dtype=np.float32),
+        "actor.0.bias": np.zeros(2, dtype=np.float32),
+        "observation.mean": np.zeros(2, dtype=np.float32),
+        "observation.deviation": np.ones(2, dtype=np.float32),
+    }
+    description = {
+        "kind": MODEL_KIND,
+        "version": MODEL_VERSION,
+        "algorithm": "by hand",
+        "observation_size": 2,
+        "action_size": 2,
+        "action_radius": radius,
+        "critics": 0,
+    }
+    return write_tensor_file(path, tensors, description)
+
+
+def test_a_model_as_augmentor_is_recorded_with_its_hash(tmp_path: Path) -> None:
+    digest = write_model(tmp_path / "model.safetensors", radius=0.3)
+    assert lift_collect(tmp_path / "run", "--episodes", "2", "--model", str(tmp_path / "model.safetensors")) == 0
+    steps = [step for episode in read_run(tmp_path / "run") for step in episode.steps]
+    augmented = [step for step in steps if step.source is Source.AUGMENTOR]
+    assert augmented
+    assert {step.model_hash for step in augmented} == {RunReader(tmp_path / "run").facts["model"]} == {digest}
+
+
+def test_a_model_is_evaluated_alone(tmp_path: Path) -> None:
+    write_model(tmp_path / "model.safetensors", radius=0.3)
+    words = ("--episodes", "1", "--mode", "evaluate", "--model", str(tmp_path / "model.safetensors"))
+    assert lift_collect(tmp_path / "run", *words, scenario="po-none-d2") == 0
+    episode = read_run(tmp_path / "run")[0]
+    assert episode.augmentations == len(episode.steps) > 0
+
+
+def test_a_model_for_another_radius_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_model(tmp_path / "model.safetensors", radius=0.7)
+    assert lift_collect(tmp_path / "run", "--model", str(tmp_path / "model.safetensors")) == 2
+    assert "radius 0.7" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_in_two_parts_equals_one_in_a_single_part(tmp_path: Path) -> None:
