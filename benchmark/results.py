@@ -29,7 +29,7 @@ from lift_ros.training import preset, train
 
 DATA = RESULTS.parent / "results-data"
 PLOT = RESULTS.parent / "images" / "results.png"
-SECTION = "policies"
+SECTION = "results"
 
 DISTORTIONS = ("blend", "rot", "scale", "regrot", "sin", "sqrt")
 SEEDS = (0, 1, 2)
@@ -241,8 +241,7 @@ def publish(folder: Path) -> None:
     cells = stored(folder)
     if cells:
         draw(cells, PLOT)
-        if RESULTS.exists():
-            replace_section(RESULTS, SECTION, report(cells))
+        replace_section(RESULTS, SECTION, report(cells))
 
 
 def fill(cells: Sequence[Cell], folder: Path, after: Callable[[], None], updates: int | None = None) -> None:

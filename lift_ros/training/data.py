@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.collection.records import Episode, Outcome
+from lift_ros.bags.arrays import EpisodeArrays, gather
+from lift_ros.bags.hindsight import NO_POSITIONS, UNFINISHED
+from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,23 +49,56 @@ class TrainingData:
 
 
 def from_episodes(episodes: Sequence[Episode]) -> TrainingData:
-    """Gather episodes; those without a step are left out."""
-    kept = [episode for episode in episodes if episode.steps]
-    if not kept:
-        raise UserError("there is no episode with a step to train on; record some with `lift collect`")
-    steps = [step for episode in kept for step in episode.steps]
-    return checked(
-        TrainingData(
-            observations=_stack([step.observation for step in steps], "observations").astype(np.float32),
-            actions=_stack([step.action for step in steps], "actions"),
-            rewards=np.array([step.reward for step in steps], dtype=np.float64),
-            offsets=np.concatenate([[0], np.cumsum([len(episode.steps) for episode in kept])]).astype(np.int64),
-            terminated=np.array([episode.outcome == Outcome.REACHED for episode in kept]),
-            final_observations=_stack([episode.final_observation for episode in kept], "observations").astype(
-                np.float32
-            ),
-        )
+    """Gather episodes in memory; those without a step are left out."""
+    return from_arrays(gather(episodes))[0]
+
+
+def from_arrays(arrays: EpisodeArrays, reward: str = "recorded") -> tuple[TrainingData, dict[str, int]]:
+    """Return loaded episodes as training data, and how many were left out by reason.
+
+    With `reward` "hindsight" episodes without reward are labelled r_i = −‖s_{i+1} − s_W‖ with s_W their last position.
+    """
+    counts = np.diff(arrays.offsets)
+    keep = counts > 0
+    rewards = arrays.rewards
+    left_out: dict[str, int] = {}
+    if reward == "hindsight":
+        unknown = _sums(np.isnan(rewards), arrays.offsets) > 0
+        unfinished = unknown & ~arrays.terminated
+        no_positions = unknown & arrays.terminated & (arrays.positions.shape[1] == 0)
+        left_out = {UNFINISHED: int(unfinished.sum()), NO_POSITIONS: int(no_positions.sum())}
+        keep &= ~unfinished & ~no_positions
+        rewards = _labelled(arrays, np.repeat(unknown & keep, counts))
+    if not keep.any():
+        reasons = [f"{count} {reason}" for reason, count in left_out.items() if count]
+        raise UserError(f"there is no episode with a step to train on ({', '.join(reasons) or 'none was recorded'})")
+    rows = np.repeat(keep, counts)
+    data = TrainingData(
+        observations=arrays.observations[rows].astype(np.float32),
+        actions=arrays.actions[rows],
+        rewards=rewards[rows],
+        offsets=np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64),
+        terminated=arrays.terminated[keep],
+        final_observations=arrays.final_observations[keep].astype(np.float32),
     )
+    return checked(data), {reason: count for reason, count in left_out.items() if count}
+
+
+def _labelled(arrays: EpisodeArrays, rows: npt.NDArray[np.bool_]) -> FloatArray:
+    counts = np.diff(arrays.offsets)
+    some = counts > 0
+    after = np.empty_like(arrays.positions)
+    after[:-1] = arrays.positions[1:]
+    after[arrays.offsets[1:][some] - 1] = arrays.final_positions[some]
+    goals = np.repeat(arrays.final_positions, counts, axis=0)
+    rewards = arrays.rewards.copy()
+    rewards[rows] = 0.0 - np.linalg.norm(after[rows] - goals[rows], axis=1)
+    return rewards
+
+
+def _sums(values: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    total = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(total[offsets[1:]] - total[offsets[:-1]], dtype=np.int64)
 
 
 def checked(data: TrainingData) -> TrainingData:
@@ -79,10 +114,3 @@ def checked(data: TrainingData) -> TrainingData:
         if not np.isfinite(getattr(data, name)).all():
             raise UserError(f"the {name} hold NaN or infinity; leave the damaged episodes out")
     return data
-
-
-def _stack(arrays: Sequence[FloatArray], name: str) -> FloatArray:
-    sizes = {array.shape for array in arrays}
-    if len(sizes) != 1:
-        raise UserError(f"the {name} have different sizes {sorted(sizes)}; train on runs of one plant")
-    return np.stack(arrays).astype(np.float64)

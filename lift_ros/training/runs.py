@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lift_ros.bags import RunReader
-from lift_ros.collection.records import Episode
+from lift_ros.bags import RunReader, load_arrays
 from lift_ros.errors import UserError
 from lift_ros.scenario import Scenario, parse_scenario
-from lift_ros.training.data import TrainingData, from_episodes
+from lift_ros.training.data import TrainingData, from_arrays
 
 
 @dataclass(frozen=True)
@@ -26,41 +25,27 @@ class Recorded:
     action_radius: float | None  # if the runs tell it
 
 
-def load_runs(paths: Sequence[str | Path], *, reward: str | None = None, skip_bad: bool = False) -> Recorded:
-    """Read runs whole; with `reward` "hindsight" every step is labelled anew; None leaves it to their scenario."""
-    episodes: list[Episode] = []
+def load_runs(paths: Sequence[str | Path], *, reward: str = "recorded", skip_bad: bool = False) -> Recorded:
+    """Load runs whole; with `reward` "hindsight" episodes without reward are labelled from their positions."""
+    arrays = load_arrays(paths, skip_bad=skip_bad)
+    left_out = []
+    for entry in arrays.left_out:
+        where = "" if entry.episode is None else f", episode {entry.episode}"
+        left_out.append(f"{entry.bag}{where}: {entry.reason}")
+    data, not_labelled = from_arrays(arrays, reward)
+    left_out += [f"{count} episodes {reason}" for reason, count in not_labelled.items()]
     sources: list[dict[str, Any]] = []
-    left_out: list[str] = []
     scenarios: list[Scenario | None] = []
-    for path in paths:
+    for number, path in enumerate(paths):
         reader = RunReader(path, skip_bad=skip_bad)
-        own = list(reader)
-        for entry in reader.left_out:
-            where = "" if entry.episode is None else f", episode {entry.episode}"
-            left_out.append(f"{entry.bag}{where}: {entry.reason}")
-        sources.append({"path": Path(path).name, "sha256": _hash(reader), "episodes": len(own)})
+        count = int((arrays.runs == number).sum())
+        sources.append({"path": Path(path).name, "sha256": _hash(reader), "episodes": count})
         scenarios.append(_scenario(reader.facts, str(path)))
-        episodes += own
-    wishes = {scenario.training.reward for scenario in scenarios if scenario is not None}
-    if (reward or ("hindsight" if "hindsight" in wishes else "recorded")) == "hindsight":
-        episodes = _in_hindsight(episodes, left_out)
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:
         raise UserError(f"the runs come from plants with different action radii {sorted(map(str, radii))}; train apart")
     same = scenarios[0] if all(scenario == scenarios[0] for scenario in scenarios) else None
-    return Recorded(from_episodes(episodes), sources, left_out, same, radii.pop())
-
-
-def _in_hindsight(episodes: list[Episode], left_out: list[str]) -> list[Episode]:
-    from lift_ros.bags import hindsight
-
-    labelled, counts = hindsight(episodes)
-    left_out += [f"{count} episodes: {reason}" for reason, count in counts.items() if count]
-    if not labelled:
-        raise UserError(
-            "no episode can be labelled in hindsight: it takes positions and an episode that ended at its goal"
-        )
-    return list(labelled)
+    return Recorded(data, sources, left_out, same, radii.pop())
 
 
 def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:

@@ -165,7 +165,7 @@ def test_refuses_unknown_rewards_and_empty_runs() -> None:
 
 
 def test_refuses_runs_of_different_plants_and_broken_observations() -> None:
-    with pytest.raises(UserError, match="different sizes"):
+    with pytest.raises(UserError, match="different dimensions"):
         train([*make_episodes(count=1), *make_episodes(count=1, size=3)], tiny(), action_radius=RADIUS)
     episodes = make_episodes(count=1)
     episodes[0].steps[0].observation[0] = np.inf
