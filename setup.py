@@ -34,7 +34,8 @@ def requirements(name: str) -> list[str]:
 
 def console_scripts() -> list[str]:
     """Return `lift` and one command for each node."""
-    names = sorted(path.stem for path in (ROOT / "lift_ros" / "nodes").glob("*_node.py"))
+    files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+    names = sorted(path.stem for path in files if "\ndef main(" in path.read_text())
     nodes = [f"lift_{name.removesuffix('_node')} = lift_ros.nodes.{name}:main" for name in names]
     return ["lift = lift_ros.cli:main", *nodes]
 

@@ -95,7 +95,8 @@ class Environment:
         packages = digest([self.lock], sys.version)
         sources = [ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "messages.py"]
         sources += list((ROOT / "msg").glob("*.msg")) + list((ROOT / "cmake").glob("*.cmake"))
-        names = sorted(path.name for path in (ROOT / "lift_ros" / "nodes").glob("*_node.py"))
+        nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+        names = sorted(path.name for path in nodes if "\ndef main(" in path.read_text())
         return {
             "packages": packages,
             "messages": digest(sources, packages),

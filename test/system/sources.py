@@ -22,6 +22,12 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in INHERITED}
 
 
+def node_names() -> set[str]:
+    """Return the names of the executables that nodes should give."""
+    files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+    return {path.name.removesuffix("_node.py") for path in files if "\ndef main(" in path.read_text()}
+
+
 def copy_sources(target: Path, messages: tuple[str, ...] | None = None) -> None:
     """Copy the sources with all messages or the given ones, and with what an earlier build may have left behind."""
     ignored = shutil.ignore_patterns("__pycache__")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import rclpy
-from sources import ROOT, clean_environment, copy_sources
+from sources import ROOT, clean_environment, copy_sources, node_names
 
 from lift_ros import msg
 from lift_ros.nodes.executor import make_executor, spin
@@ -68,8 +68,7 @@ def answer_to_reset(node: rclpy.node.Node) -> msg.Observation | None:
 @pytest.mark.timeout(900)
 def test_workspace_has_everything_and_its_executables_run(workspace: Path, node: rclpy.node.Node) -> None:
     installed = workspace / "install" / "lift_ros"
-    nodes = {path.name.removesuffix("_node.py") for path in (ROOT / "lift_ros" / "nodes").glob("*_node.py")}
-    assert {path.name for path in (installed / "lib" / "lift_ros").iterdir()} == {"lift", *nodes}
+    assert {path.name for path in (installed / "lib" / "lift_ros").iterdir()} == {"lift", *node_names()}
     for folder in ("config", "launch"):
         names = {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
         assert {path.name for path in (installed / "share" / "lift_ros" / folder).iterdir()} == names

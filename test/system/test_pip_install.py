@@ -9,7 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from sources import ROOT, clean_environment, copy_sources
+from sources import ROOT, clean_environment, copy_sources, node_names
 
 # Two are enough to see that messages are built and installed; each takes seconds to compile.
 MESSAGES = ("Model.msg", "Step.msg")
@@ -52,8 +52,10 @@ def test_installed_package_works_without_the_checkout(tmp_path: Path) -> None:
     assert shown.stdout.splitlines() == [str(site_packages / "lift_ros"), str(site_packages / "lift_ros" / "msg")]
 
     commands = {path.name for path in (environment / "bin").iterdir()}
-    nodes = {path.name.removesuffix("_node.py") for path in (ROOT / "lift_ros" / "nodes").glob("*_node.py")}
-    assert commands >= {"lift", *(f"lift_{name}" for name in nodes)}
+    assert {name for name in commands if name.startswith("lift")} == {
+        "lift",
+        *(f"lift_{name}" for name in node_names()),
+    }
     helped = subprocess.run(
         [environment / "bin" / "lift", "doctor", "--help"], env=settings, capture_output=True, text=True, cwd=tmp_path
     )
