@@ -25,15 +25,13 @@ class Recorded:
     action_radius: float | None  # if the runs tell it
 
 
-def load_runs(paths: Sequence[str | Path], *, reward: str = "recorded", skip_bad: bool = False) -> Recorded:
-    """Load runs whole; with `reward` "hindsight" episodes without reward are labelled from their positions."""
+def load_runs(paths: Sequence[str | Path], *, reward: str | None = None, skip_bad: bool = False) -> Recorded:
+    """Load runs whole; with `reward` "hindsight" steps without reward are labelled; None leaves it to the scenario."""
     arrays = load_arrays(paths, skip_bad=skip_bad)
     left_out = []
     for entry in arrays.left_out:
         where = "" if entry.episode is None else f", episode {entry.episode}"
         left_out.append(f"{entry.bag}{where}: {entry.reason}")
-    data, not_labelled = from_arrays(arrays, reward)
-    left_out += [f"{count} episodes {reason}" for reason, count in not_labelled.items()]
     sources: list[dict[str, Any]] = []
     scenarios: list[Scenario | None] = []
     for number, path in enumerate(paths):
@@ -41,11 +39,18 @@ def load_runs(paths: Sequence[str | Path], *, reward: str = "recorded", skip_bad
         count = int((arrays.runs == number).sum())
         sources.append({"path": Path(path).name, "sha256": _hash(reader), "episodes": count})
         scenarios.append(_scenario(reader.facts, str(path)))
+    data, not_labelled = from_arrays(arrays, reward or _wished_reward(scenarios))
+    left_out += [f"{count} episodes {reason}" for reason, count in not_labelled.items()]
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:
         raise UserError(f"the runs come from plants with different action radii {sorted(map(str, radii))}; train apart")
     same = scenarios[0] if all(scenario == scenarios[0] for scenario in scenarios) else None
     return Recorded(data, sources, left_out, same, radii.pop())
+
+
+def _wished_reward(scenarios: Sequence[Scenario | None]) -> str:
+    wishes = {scenario.training.reward for scenario in scenarios if scenario is not None}
+    return "hindsight" if "hindsight" in wishes else "recorded"
 
 
 def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:
