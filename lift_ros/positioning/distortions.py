@@ -44,12 +44,6 @@ def norm(columns: Columns) -> Column:
     return square_root(squared_norm(columns))
 
 
-def _select(condition: Any, yes: Column, no: Column) -> Column:
-    if isinstance(condition, bool):
-        return yes if condition else no
-    return np.where(condition, yes, no)
-
-
 def _bounded(value: Column, low: float, high: float) -> Column:
     if isinstance(value, float):
         return min(max(value, low), high)
@@ -259,10 +253,14 @@ class RegionalRotation(Distortion):
         if self.dim == 1:  # nothing to turn, and no second coordinate to ask for the quadrant
             return [position[0] + action[0]]
         right, upper = position[0] >= 0.0, position[1] >= 0.0
-        cosine, sine = (
-            _select(right, _select(upper, part[0], part[3]), _select(upper, part[1], part[2]))
-            for part in (coefficients[:4], coefficients[4:])
-        )
+        if isinstance(right, bool):
+            region = (0 if upper else 3) if right else (1 if upper else 2)
+            cosine, sine = coefficients[region], coefficients[4 + region]
+        else:
+            cosine, sine = (
+                np.where(right, np.where(upper, part[0], part[3]), np.where(upper, part[1], part[2]))
+                for part in (coefficients[:4], coefficients[4:])
+            )
         moved = _rotate(cosine, sine, action)
         return [position[k] + moved[k] for k in range(self.dim)]
 

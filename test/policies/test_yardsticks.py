@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lift_ros.collection.loop import run_episode
+from lift_ros.collection.records import Mode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.policies.ball import shorten, uniform_in_ball
 from lift_ros.policies.direct import DirectPolicy
@@ -80,6 +82,17 @@ def test_optimal_needs_fewer_steps_than_the_walk(name: str) -> None:
             count += 1
         steps.append(count)
     assert steps[0] < steps[1] / 2
+
+
+def test_optimal_evaluates_and_augments_in_process() -> None:
+    scenario = load_scenario("po-blend-d2")
+    problem, optimal = scenario.make_problem(), scenario.make_policy("optimal")
+    alone = run_episode(problem, None, optimal, index=0, run_seed=0, mode=Mode.EVALUATE)
+    assert alone.outcome is Outcome.REACHED and len(alone.steps) < 10
+    walk = scenario.make_logging_policy()
+    plain = run_episode(problem, walk, index=0, run_seed=0)
+    lifted = run_episode(problem, walk, optimal, index=0, run_seed=0, p=0.6)
+    assert lifted.outcome is Outcome.REACHED and len(lifted.steps) < len(plain.steps)
 
 
 def test_only_the_informed_are_told() -> None:

@@ -1,0 +1,86 @@
+"""`python -m benchmark.walk [--quick]`: mean steps of the coordinate walk per scenario and initial step l."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+
+from benchmark.timing import RESULTS, markdown_table, replace_section
+from lift_ros.policies.protocol import Policy, begin_episode, inform
+from lift_ros.positioning.problem import Problem
+from lift_ros.scenario import Scenario, load_scenario, scenario_names
+from lift_ros.seeds import episode_seed
+
+SECTION = "walk"
+RUN_SEED = 0
+EPISODES = {"positioning": 200, "fetch_reach": 20, "fetch_touch_and_place": 20}
+STEPS = (0.0125, 0.025, 0.05, 0.1)
+FETCH_STEPS = (0.0025, 0.005, 0.01, 0.02)  # metres
+
+
+def count_steps(problem: Problem, policy: Policy, seed: int) -> tuple[int, bool]:
+    """Return how many steps an episode took, and whether it ended at the goal."""
+    observed = problem.reset(seed)
+    inform(policy, observed)
+    begin_episode(policy, seed)
+    count = 0
+    while not observed.terminated and count < problem.step_limit:
+        observed = problem.step(policy.act(observed.values))
+        count += 1
+    return count, observed.terminated
+
+
+def measure(scenario: Scenario, policies: Sequence[Policy], episodes: int) -> list[str]:
+    """Return one cell per policy: the mean steps, and the share that arrived where not all did."""
+    problem = scenario.make_problem()
+    cells = []
+    for policy in policies:
+        results = [count_steps(problem, policy, episode_seed(RUN_SEED, index)) for index in range(episodes)]
+        arrived = statistics.mean(float(reached) for _, reached in results)
+        mean = statistics.mean(count for count, _ in results)
+        cells.append(f"{mean:.1f}" if mean < 10 else f"{mean:.0f}")
+        if arrived < 1:
+            cells[-1] += f" ({arrived:.1%} arrive)"
+    problem.close()
+    return cells
+
+
+def table(kind: str, steps: Sequence[float], quick: bool) -> str:
+    """Return the table of all scenarios of plants whose kind begins so."""
+    rows = []
+    names = ["direct", "optimal"] if kind == "positioning" else ["direct"]
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        if not scenario.plant.kind.startswith(kind):
+            continue
+        policies = [scenario.make_policy("coordinate_walk", {"step": step}) for step in steps]
+        policies += [scenario.make_policy(other) for other in names]
+        episodes = 3 if quick else EPISODES[scenario.plant.kind]
+        rows.append((name, *measure(scenario, policies, episodes)))
+        print(*rows[-1], sep="  ", flush=True)
+    return markdown_table(("scenario", *(f"l = {step:g}" for step in steps), *names), rows)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure and write the section of docs/results.md, unless only a quick look is asked for."""
+    text = "\n\n".join(
+        (
+            f"Mean steps until the goal is within θ, or the step limit; {EPISODES['positioning']} episodes each "
+            f"({EPISODES['fetch_reach']} of Fetch), with the same starts and contexts in a row. `direct` takes the "
+            "largest step towards the goal, `optimal` knows the context. The larger the initial step, the fewer steps.",
+            table("positioning", STEPS, arguments.quick),
+            "Fetch, in metres:",
+            table("fetch", FETCH_STEPS, arguments.quick),
+        )
+    )
+    if not arguments.quick:
+        replace_section(RESULTS, SECTION, text)
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmark.walk", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few episodes, nothing is written")
+    sys.exit(main(parser.parse_args()))
