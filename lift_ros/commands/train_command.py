@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = None if arguments.scenario is None else load_scenario(arguments.scenario)
     _check(arguments)
     recorded = load_runs(arguments.runs, reward=arguments.reward, skip_bad=arguments.skip_bad)
+    if scenario is not None:
+        _check_sizes(scenario, recorded)
     advice = scenario or recorded.scenario
     options = make_options(arguments, advice)
     radius = _action_radius(arguments, scenario, recorded)
@@ -111,6 +113,16 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UserError("--evaluate-every needs --scenario, to know where to evaluate")
     if arguments.out.is_dir():
         raise UserError(f"--out {arguments.out} is a folder; name a file in it, for example model.safetensors")
+
+
+def _check_sizes(scenario: Scenario, recorded: Recorded) -> None:
+    found = (recorded.data.observations.shape[1], recorded.data.actions.shape[1])
+    wanted = (scenario.observation_size, scenario.action_size)
+    if found != wanted:
+        raise UserError(
+            f"the runs have observations of size {found[0]} and actions of size {found[1]}, but scenario "
+            f"{scenario.name} has {wanted[0]} and {wanted[1]}; name the scenario they were recorded in"
+        )
 
 
 def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, recorded: Recorded) -> float:

@@ -1,0 +1,150 @@
+"""`lift train` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from training_samples import make_episodes
+
+from lift_ros.bags import RunWriter
+from lift_ros.cli import main
+from lift_ros.policies.learned import load_model
+from lift_ros.scenario import load_scenario
+from lift_ros.shortcuts import ShortcutBatch
+from lift_ros.training.checkpoint import checkpoint_path
+from lift_ros.training.learners import CQLLearner
+from lift_ros.training.trainer import best_path
+
+TINY = ["--option", "hidden=8x8", "--option", "batch_size=16", "--option", "action_samples=2", "--updates", "10"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    scenario = load_scenario("po-blend-d2")
+    with RunWriter(path, {"scenario": scenario.name, "parameters": scenario.as_dict()}) as writer:
+        for episode in make_episodes():
+            writer.write_episode(episode)
+    return path
+
+
+def test_trains_from_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(run), "--out", str(out), *TINY, "--seed", "4"]) == 0
+    captured = capsys.readouterr()
+    assert "6 episodes, 48 steps" in captured.out and "training 10/10 updates" in captured.err
+    policy = load_model(out)
+    training = policy.description["training"]
+    assert policy.action_radius == 0.3 and training["options"]["seed"] == 4
+    assert training["options"]["hidden"] == [8, 8] and training["bags"][0]["path"] == "run"
+    assert len(training["bags"][0]["sha256"]) == 64
+
+
+def test_json_says_everything(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(run), "--out", str(out), *TINY, "--no-shortcuts", "--json"]) == 0
+    captured = capsys.readouterr()
+    data = json.loads(captured.out)
+    assert captured.err == "" and data["complete"] and data["updates"] == 10
+    assert data["hash"] == load_model(out).hash
+    assert load_model(out).description["training"]["options"]["strategy"] == "none"
+
+
+def test_keeps_best_and_last_in_a_scenario(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(run), "--out", str(out), *TINY, "--scenario", "po-blend-d2", "--evaluate-every", "5"]
+    assert main(words) == 0
+    assert "best model" in capsys.readouterr().out
+    assert load_model(best_path(out)).description["training"]["updates"] in (5, 10)
+    assert [entry["update"] for entry in load_model(out).description["training"]["evaluations"]] == [5, 10]
+
+
+def test_trains_another_algorithm(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(run), "--out", str(out), *TINY, "--algorithm", "IQL", "--option", "expectile=0.8"]
+    assert main(words) == 0
+    assert load_model(out).algorithm == "IQL"
+    assert load_model(out).description["training"]["options"]["expectile"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--updates", "0"], "updates is 0"),
+        (["--option", "hidden"], "NAME=VALUE"),
+        (["--option", "hiden=3"], "CQL has no option 'hiden'"),
+        (["--option", "gamma=2"], "gamma is 2.0"),
+        (["--algorithm", "PPO"], "no algorithm 'PPO'"),
+        (["--evaluate-every", "5"], "--evaluate-every needs --scenario"),
+        (["--threads", "0"], "--threads is 0"),
+        (["--action-radius", "-1"], "--action-radius is -1"),
+        (["--scenario", "po-blend-d5"], "scenario po-blend-d5 has 5 and 5"),
+        (["--resume"], "there is no checkpoint"),
+    ],
+)
+def test_refuses_bad_input(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(run), "--out", str(out), *TINY, *words]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err and "Traceback" not in captured.err
+    assert not out.exists()
+
+
+def test_refuses_a_run_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(tmp_path), "--out", str(tmp_path / "m.safetensors")]) == 2
+    assert main(["train", str(tmp_path / "none"), "--out", str(tmp_path / "m.safetensors")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_asks_for_the_action_radius_where_nobody_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in make_episodes():
+            writer.write_episode(episode)
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(tmp_path / "run"), "--out", str(out), *TINY]) == 2
+    assert "--action-radius" in capsys.readouterr().err
+    assert main(["train", str(tmp_path / "run"), "--out", str(out), *TINY, "--action-radius", "0.7"]) == 0
+    assert load_model(out).action_radius == 0.7
+
+
+def test_labels_in_hindsight(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = load_scenario("po-blend-d2")
+    with RunWriter(tmp_path / "run", {"scenario": scenario.name, "parameters": scenario.as_dict()}) as writer:
+        for episode in make_episodes():
+            for step in episode.steps:
+                step.reward = float("nan")
+            writer.write_episode(episode)
+    words = ["train", str(tmp_path / "run"), "--out", str(tmp_path / "m.safetensors"), *TINY]
+    assert main(words) == 2
+    assert "--reward hindsight" in capsys.readouterr().err
+    assert main([*words, "--reward", "hindsight"]) == 0
+    assert "left out: 2 episodes did not reach their goal" in capsys.readouterr().out
+
+
+def test_ctrl_c_leaves_a_usable_model_and_resume_finishes_it(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = tmp_path / "m.safetensors", tmp_path / "whole.safetensors"
+    words = ["train", str(run), *TINY, "--json"]
+    original = CQLLearner.update
+
+    def interrupted_update(learner: CQLLearner, batch: ShortcutBatch) -> dict[str, float]:
+        if learner._updates == 4:
+            signal.raise_signal(signal.SIGINT)  # in the middle of the fifth update
+        return original(learner, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CQLLearner, "update", interrupted_update)
+        assert main([*words, "--out", str(out)]) == 130
+    data = json.loads(capsys.readouterr().out)
+    assert not data["complete"] and data["updates"] == 5
+    assert load_model(out).hash == data["hash"]
+    assert main([*words, "--out", str(out), "--resume"]) == 0
+    assert main([*words, "--out", str(whole)]) == 0
+    assert out.read_bytes() == whole.read_bytes() and not checkpoint_path(out).exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
