@@ -1,7 +1,9 @@
 """Episodes to and from rosbags."""
 
+from lift_ros.bags.arrays import EpisodeArrays, gather
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.hindsight import hindsight
+from lift_ros.bags.loading import load_arrays
 from lift_ros.bags.reader import LeftOut, RunReader, read_run
 from lift_ros.bags.seen import seen_part
 from lift_ros.bags.writer import RunWriter
@@ -9,11 +11,14 @@ from lift_ros.bags.writer import RunWriter
 __all__ = [
     "BagError",
     "DiskFull",
+    "EpisodeArrays",
     "EpisodeError",
     "LeftOut",
     "RunReader",
     "RunWriter",
+    "gather",
     "hindsight",
+    "load_arrays",
     "read_run",
     "seen_part",
 ]

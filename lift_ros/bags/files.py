@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 JOURNAL_SUFFIX = ".active"
@@ -26,16 +27,22 @@ def tail_name(run: Path, next_episode: int) -> str:
     return f"{stem}{number}.mcap"
 
 
+@lru_cache(maxsize=2**16)
+def _parse(name: str) -> tuple[int | None, bool]:
+    """Return the number in a file's name, and whether it says that the file holds no episode."""
+    match = _NAME.search(name)
+    return (int(match.group(1)), match.group(2) is not None) if match else (None, False)
+
+
 def first_episode_of(name: str) -> int | None:
     """Return the first episode that a file's name promises; None where it promises nothing."""
-    match = _NAME.search(name)
-    return int(match.group(1)) if match and not match.group(2) else None
+    number, tail = _parse(name)
+    return None if tail else number
 
 
 def is_tail(name: str) -> bool:
     """Whether a file's name says that it holds no episode."""
-    match = _NAME.search(name)
-    return match is not None and match.group(2) is not None
+    return _parse(name)[1]
 
 
 @dataclass(frozen=True)
@@ -47,17 +54,16 @@ class Listing:
 
 
 def list_run(run: Path) -> Listing:
-    """Return what lies in the run's directory; the name of a finished file wins over what metadata.yaml knows."""
-    names = [entry.name for entry in os.scandir(run)]
-    finished = sorted(name for name in names if name.endswith(".mcap") and not name.startswith("."))
-    journals = sorted(name for name in names if name.endswith(".mcap" + JOURNAL_SUFFIX))
-    finished.sort(key=_order)
-    return Listing(finished, journals[-1] if journals else None)
+    """Return what lies in the run's directory."""
+    names = os.listdir(run)
+    finished = [name for name in names if name.endswith(".mcap") and not name.startswith(".")]
+    journals = [name for name in names if name.endswith(".mcap" + JOURNAL_SUFFIX)]
+    return Listing(sorted(finished, key=_order), max(journals, default=None))
 
 
 def _order(name: str) -> tuple[int, str]:
-    match = _NAME.search(name)
-    return (int(match.group(1)) if match else -1, name)
+    number, _ = _parse(name)
+    return (-1 if number is None else number, name)
 
 
 class RunLock:

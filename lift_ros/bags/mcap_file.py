@@ -50,6 +50,19 @@ class Topic:
     qos: str  # YAML
 
 
+def schema_record(schema: int, topic: Topic) -> bytes:
+    """Return the record that announces a message type."""
+    body = text(topic.type_name) + text("ros2msg") + text(topic.definition)
+    return record(SCHEMA, schema.to_bytes(2, "little") + body)
+
+
+def channel_record(channel: int, schema: int, topic: Topic) -> bytes:
+    """Return the record that announces a topic."""
+    metadata = {"offered_qos_profiles": topic.qos, "topic_type_hash": topic.type_hash}
+    body = text(topic.name) + text("cdr") + text_map(metadata)
+    return record(CHANNEL, struct.pack("<HH", channel, schema) + body)
+
+
 @dataclass(slots=True)
 class _Chunk:
     offset: int
@@ -133,8 +146,8 @@ class McapFile:
         schema = self._schemas.get(topic.type_name)
         if schema is None:
             schema = len(self._schemas) + 1
-            body = self._schema_record(schema, topic)
-        body += self._channel_record(channel, schema, topic)
+            body = schema_record(schema, topic)
+        body += channel_record(channel, schema, topic)
         chunk = self._open_chunk()
         chunk.size += self._append(body)
         chunk.crc = zlib.crc32(body, chunk.crc)
@@ -142,17 +155,6 @@ class McapFile:
         self._topics.append(topic)
         self._counts.append(0)
         return channel
-
-    @staticmethod
-    def _schema_record(schema: int, topic: Topic) -> bytes:
-        body = text(topic.type_name) + text("ros2msg") + text(topic.definition)
-        return record(SCHEMA, schema.to_bytes(2, "little") + body)
-
-    @staticmethod
-    def _channel_record(channel: int, schema: int, topic: Topic) -> bytes:
-        metadata = {"offered_qos_profiles": topic.qos, "topic_type_hash": topic.type_hash}
-        body = text(topic.name) + text("cdr") + text_map(metadata)
-        return record(CHANNEL, struct.pack("<HH", channel, schema) + body)
 
     def next_sequence(self, channel: int) -> int:
         """Return the sequence number of a channel's next message."""
@@ -240,11 +242,11 @@ class McapFile:
         )
         metadata_index = struct.pack("<QQ", self._metadata_offset, self._metadata_length) + text(self._metadata_name)
         groups = [
-            (SCHEMA, b"".join(self._schema_record(schema, topic) for schema, topic in schemas.items())),
+            (SCHEMA, b"".join(schema_record(schema, topic) for schema, topic in schemas.items())),
             (
                 CHANNEL,
                 b"".join(
-                    self._channel_record(channel, self._schemas[topic.type_name], topic)
+                    channel_record(channel, self._schemas[topic.type_name], topic)
                     for channel, topic in enumerate(self._topics, 1)
                 ),
             ),

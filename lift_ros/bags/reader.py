@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +26,7 @@ from lift_ros.bags.faults import BagError, EpisodeError, Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, VERSION, facts_from_text, load_metadata
 from lift_ros.bags.scan import Announced
+from lift_ros.bags.tables import Unusual, list_episodes
 from lift_ros.collection.records import Episode
 
 _ATTEMPTS = 20  # a recorder may finish a file between the listing of the directory and the reading
@@ -47,11 +51,12 @@ class RunReader:
     facts: dict[str, Any]
     left_out: list[LeftOut]
     under_way: bool
-    _paths: list[Path]
-    _files: dict[int, Path]
-    _journal: Path | None
+    _knows_facts: bool
+    _names: list[str]
+    _files: dict[int, str]
+    _journal: str | None
     _dimensions: Dimensions | None
-    _loaded: tuple[Path, dict[int, RawEpisode]] | None
+    _loaded: tuple[str, dict[int, RawEpisode]] | None
 
     def __init__(self, path: str | Path, skip_bad: bool = False) -> None:
         self.path = Path(path)
@@ -72,12 +77,22 @@ class RunReader:
     @property
     def files(self) -> dict[int, Path]:
         """The file in which each episode lies; a journal while it is not finished."""
-        return dict(self._files)
+        return {index: self.directory / name for index, name in self._files.items()}
+
+    @property
+    def file_names(self) -> dict[int, str]:
+        """The name of the file in `directory` in which each episode lies."""
+        return self._files
 
     @property
     def journal(self) -> Path | None:
         """The file under way, or what a crash has left of it."""
-        return self._journal
+        return None if self._journal is None else self.path / self._journal
+
+    @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        return self.path if self.path.is_dir() else self.path.parent
 
     def __len__(self) -> int:
         return len(self._files)
@@ -93,8 +108,8 @@ class RunReader:
 
     def episode(self, index: int) -> Episode:
         """Return one episode; reads the file it lies in and no other."""
-        path = self._files.get(index)
-        if path is None:
+        name = self._files.get(index)
+        if name is None:
             known = self.episode_indices
             raise BagError(
                 "this episode is not recorded",
@@ -102,10 +117,11 @@ class RunReader:
                 episode=index,
                 remedy=f"Choose one of {known[0]} to {known[-1]}." if known else "The run is empty.",
             )
-        raw = self._raw(path).get(index)
+        path = self.directory / name
+        raw = self._raw(name).get(index)
         if raw is None:
             raise EpisodeError("it is missing", bag=path, episode=index, remedy=REMEDY)
-        if path == self._journal and raw.end is None:
+        if name == self._journal and raw.end is None:
             episode = recovered(index, raw, self.facts)
             check_episode(episode, path)
         else:
@@ -134,38 +150,41 @@ class RunReader:
         if note not in self.left_out:
             self.left_out.append(note)
 
-    def _raw(self, path: Path) -> dict[int, RawEpisode]:
-        if self._loaded is None or self._loaded[0] != path:
-            self._loaded = (path, self._read(path))
+    def _raw(self, name: str) -> dict[int, RawEpisode]:
+        if self._loaded is None or self._loaded[0] != name:
+            self._loaded = (name, self._read(name))
         return self._loaded[1]
 
-    def _read(self, path: Path) -> dict[int, RawEpisode]:
+    def _read(self, name: str) -> dict[int, RawEpisode]:
+        path = self.directory / name
+
         def tolerate(error: Malformed) -> None:
             self._tolerate(BagError(str(error), bag=path, remedy=REMEDY))
 
         announced = Announced()
         try:
-            if path == self._journal:
+            if name == self._journal:
                 raw = read_journal(path, announced)
             else:
                 raw = read_finished(path, announced, tolerate if self.skip_bad else None)
         except BagError as error:
-            first = first_episode_of(path.name.removesuffix(JOURNAL_SUFFIX))
+            first = first_episode_of(name.removesuffix(JOURNAL_SUFFIX))
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
-        if not self.facts and METADATA_NAME in announced.metadata:
+        if not self._knows_facts and METADATA_NAME in announced.metadata:
             self.facts = facts_from_text(announced.metadata[METADATA_NAME], path)
+            self._knows_facts = True
         return raw
 
     def _open(self) -> None:
-        self.left_out, self.facts, self.under_way = [], {}, False
-        self._paths, self._files = [], {}
+        self.left_out, self.facts, self.under_way, self._knows_facts = [], {}, False, False
+        self._names, self._files = [], {}
         self._journal = self._dimensions = self._loaded = None
         if not self.path.exists():
             raise BagError("it does not exist", bag=self.path, remedy="Give the directory of a recorded run.")
         if self.path.is_dir():
             self._open_directory()
         else:
-            self._paths = [self.path]
+            self._names = [self.path.name]
         self._index()
 
     def _open_directory(self) -> None:
@@ -190,8 +209,8 @@ class RunReader:
         for name in set(names).difference(listing.finished):
             problem = f"{FILE_NAME} names {name!r}, which is missing"
             self._tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name), remedy=REMEDY))
-        self._paths = [self.path / name for name in listing.finished]
-        self._journal = None if listing.journal is None else self.path / listing.journal
+        self._names = listing.finished
+        self._journal = listing.journal
 
     def _read_metadata(self) -> list[str]:
         """Take the facts from metadata.yaml and return the files it names."""
@@ -217,41 +236,56 @@ class RunReader:
                 remedy=f"Delete {FILE_NAME} if the .mcap files beside it are good: a run is also read without it.",
             )
         self.facts = facts_from_text(custom, self.path)
+        self._knows_facts = True
         return [Path(str(name)).name for name in names]
 
     def _index(self) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
-        named = [(first, path) for path in self._paths if (first := first_episode_of(path.name)) is not None]
-        for (first, path), (following, _) in pairwise(named):
-            self._files.update(dict.fromkeys(range(first, following), path))
-        for path in self._paths:
-            if first_episode_of(path.name) is None and not is_tail(path.name):
-                self._index_by_reading(path)
-        for _, path in named[-1:]:
-            self._index_by_reading(path)
+        named = [(first, name) for name in self._names if (first := first_episode_of(name)) is not None]
+        for (first, name), (following, _) in pairwise(named):
+            if following == first + 1:
+                self._files[first] = name
+            else:
+                self._files.update(dict.fromkeys(range(first, following), name))
+        for name in self._names:
+            if first_episode_of(name) is None and not is_tail(name):
+                self._index_by_reading(name)
+        for _, name in named[-1:]:
+            self._index_by_reading(name)
         self._index_journal()
         self._check_gaps()
 
-    def _index_by_reading(self, path: Path) -> None:
+    def _index_by_reading(self, name: str) -> None:
         try:
-            raw = self._raw(path)
+            indices = self._list(name)
         except EpisodeError as error:
             self._tolerate(error)
             return
-        first = first_episode_of(path.name)
-        if first is not None and first not in raw:
-            self._tolerate(EpisodeError("it is missing", bag=path, episode=first, remedy=REMEDY))
-        for index in raw:
-            other = self._files.setdefault(index, path)
-            if other != path:
-                problem = f"it is recorded in {other.name} too"
-                self._tolerate(EpisodeError(problem, bag=path, episode=index, remedy=REMEDY))
+        first = first_episode_of(name)
+        if first is not None and first not in indices:
+            self._tolerate(EpisodeError("it is missing", bag=self.directory / name, episode=first, remedy=REMEDY))
+        for index in indices:
+            other = self._files.setdefault(index, name)
+            if other != name:
+                problem = f"it is recorded in {other} too"
+                self._tolerate(EpisodeError(problem, bag=self.directory / name, episode=index, remedy=REMEDY))
+
+    def _list(self, name: str) -> list[int]:
+        """Return the episodes of a file, from its index where it has the usual one."""
+        if self._knows_facts:  # else they are in the file, which has to be read for them
+            with (
+                suppress(Unusual, struct.error, OSError, ValueError),
+                open(self.directory / name, "rb") as stream,
+                mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as data,
+            ):
+                return list_episodes(data)
+        return list(self._raw(name))
 
     def _index_journal(self) -> None:
-        journal = self._journal
-        if journal is None:
+        name = self._journal
+        if name is None:
             return
-        if journal.with_name(journal.name.removesuffix(JOURNAL_SUFFIX)).exists():
+        if (self.path / name.removesuffix(JOURNAL_SUFFIX)).exists():
             self._journal = None  # it was finished under its final name and only its removal is missing
             return
         lock = RunLock(self.path)
@@ -260,13 +294,13 @@ class RunReader:
         finally:
             lock.release()
         try:
-            episodes = self._raw(journal)
+            episodes = self._raw(name)
         except EpisodeError as error:
             self._tolerate(error)
             return
         for index, raw in episodes.items():
             if raw.end is not None or not self.under_way:
-                self._files.setdefault(index, journal)
+                self._files.setdefault(index, name)
 
     def _check_gaps(self) -> None:
         for before, after in pairwise(self.episode_indices):
