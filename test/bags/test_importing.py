@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import yaml
@@ -544,6 +546,15 @@ def test_encodings_become_rgb() -> None:
     cut.height = 3
     with pytest.raises(UserError, match="has only 24 bytes"):
         to_rgb("/c", cut)
+
+
+def test_compressed_pictures_become_rgb() -> None:
+    pixels = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
+    coded = cv2.imencode(".png", np.ascontiguousarray(pixels[:, :, ::-1]))[1]
+    assert to_rgb("/c", SimpleNamespace(format="png", data=coded)).tolist() == pixels.tolist()
+    for broken in (coded[:20], np.empty(0, np.uint8)):
+        with pytest.raises(UserError, match="format 'png' with .* bytes cannot be decoded"):
+            to_rgb("/c", SimpleNamespace(format="png", data=broken))
 
 
 # The mapping file
