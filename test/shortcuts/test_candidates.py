@@ -153,6 +153,13 @@ def test_a_sum_of_tenths_lies_in_the_ball_whatever_the_precision() -> None:
         assert found.tolist() == [1, 2, 3]
 
 
+def test_a_gain_of_exactly_the_limit_suffices_whatever_the_rounding() -> None:
+    """In tenths γG_2 − G_0 + r_1 = −7 + 19 − 3 = 9 = 3·(2 + 1), and with j = 3 it is −3 + 19 − 4 = 12 = 3·4."""
+    actions, rewards = np.array([[0.2], [0.1], [0.1], [0.1]]), np.array([-0.9, -0.3, -0.4, -0.3])
+    found, _ = candidates(actions, rewards, 0, gamma=1.0, C=3.0, action_radius=9.0)
+    assert found.tolist() == [1, 2, 3, 4]
+
+
 def test_takes_columns_of_rewards_and_plain_numbers_as_actions() -> None:
     flat = candidates([0.1, 0.1], [-0.2, -0.1], 0, gamma=1.0, C=0.0, action_radius=1.0)
     column = candidates([[0.1], [0.1]], [[-0.2], [-0.1]], 0, gamma=1.0, C=0.0, action_radius=1.0)
