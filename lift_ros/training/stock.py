@@ -63,9 +63,9 @@ class StockLearner:
                 f"there is no algorithm {options.algorithm!r}; choose CQL or from {', '.join(algorithm_names())}"
             )
         self._name = options.algorithm
-        self._algorithm = _configure(options).create(device="cpu")
-        self._algorithm.create_impl((observation_size,), action_size)
-        self._impl: Any = self._algorithm.impl
+        self.algorithm = _configure(options).create(device="cpu")
+        self.algorithm.create_impl((observation_size,), action_size)
+        self._impl: Any = self.algorithm.impl
         self._observation_size = observation_size
         self._updates = 0
         self.networks()  # refuses what cannot be exported before any work is done

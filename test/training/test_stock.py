@@ -32,17 +32,17 @@ def test_the_exported_network_is_d3rlpys() -> None:
     facts = {"algorithm": "IQL", "observation_size": 2, "action_size": 2, "action_radius": 100.0, "critics": 2}
     policy = LearnedPolicy({**learner.networks(), **scaling}, facts, "", "test")
     observations = np.random.default_rng(0).normal(size=(5, 2))
-    actions = learner._algorithm.predict(observations.astype(np.float32))
+    actions = learner.algorithm.predict(observations.astype(np.float32))
     norms = np.maximum(1.0, np.linalg.norm(actions, axis=1, keepdims=True))
     assert policy.act_batch(observations) == pytest.approx(100.0 * actions / norms, abs=1e-3)
     with torch.no_grad():
-        wanted = learner._algorithm.predict_value(observations.astype(np.float32), actions)
+        wanted = learner.algorithm.predict_value(observations.astype(np.float32), actions)
     assert policy.q_values(observations, 100.0 * actions) == pytest.approx(wanted, abs=1e-4)
 
 
 def test_hands_options_over() -> None:
     learner = StockLearner(tiny(algorithm="IQL", expectile=0.9, critics=3), 2, 2)
-    config = learner._algorithm.config
+    config = learner.algorithm.config
     assert config.expectile == 0.9 and config.n_critics == 3 and learner.critics == 3
 
 
