@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import lift_ros.msg as msg
 import numpy as np
 import pytest
 from lone_node import Kept, lone_node
 from std_srvs.srv import Trigger
 
+import lift_ros.msg as msg
 from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
 from lift_ros.collection.records import Source
 from lift_ros.nodes.arbiter_node import ArbiterNode

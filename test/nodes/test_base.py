@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import lift_ros.msg as msg
 import pytest
 from lone_node import Kept, lone_node
 from rclpy.parameter import Parameter
 
+import lift_ros.msg as msg
 from lift_ros.errors import UserError
 from lift_ros.nodes import convert
 from lift_ros.nodes.arbiter_node import ArbiterNode

@@ -8,13 +8,13 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-import lift_ros.msg as msg
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
+import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step, same
 from lift_ros.nodes import convert
