@@ -22,7 +22,6 @@ from lift_ros.bags.reader import LeftOut, RunReader
 from lift_ros.bags.seen import seen_part
 from lift_ros.bags.tables import (
     EPISODE_CHANNEL,
-    LARGE,
     LITTLE_ENDIAN,
     STEP_CHANNEL,
     Content,
@@ -32,14 +31,16 @@ from lift_ros.bags.tables import (
     end_table,
     find_episodes,
     step_table,
+    strided,
 )
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.errors import UserError
 
 BoolArray = npt.NDArray[np.bool_]
 
-_THREADED_SIZE = 256 * 1024  # below, a file costs mostly Python's own work, which threads do not share
+_THREADED_SIZE = 128 * 1024  # bytes per episode; below, it costs mostly Python's own work, which threads do not share
 _MAX_WORKERS = 8
+_COLUMNS = ("observation", "position", "action", "reward", "source")
 _CDR = 31  # where a message's bytes begin in its record
 
 
@@ -95,49 +96,53 @@ def _load_files(
     wanted: list[_Wanted], workers: int | None, images: bool
 ) -> list[tuple[list[Found], Shape | None] | None]:
     """Return what lies in each file; None where a file is for `RunReader`."""
-
-    def load(item: _Wanted) -> tuple[list[Found], Shape | None] | None:
-        return _load_file(item, images)
-
     if workers is None:
         workers = _useful_workers(wanted)
     if workers == 1:
-        return [load(item) for item in wanted]
+        return [_load_file(item, images) for item in wanted]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(load, wanted, chunksize=1))
+        if len(wanted) < 2 * workers:  # threads share what costs most in large files, their checksums
+            return [_load_file(item, images, pool) for item in wanted]
+        return list(pool.map(lambda item: _load_file(item, images), wanted))
 
 
 def _useful_workers(wanted: list[_Wanted]) -> int:
     cores = min(_MAX_WORKERS, os.cpu_count() or 1)
-    if cores == 1 or len(wanted) < 2 * cores:
+    if cores == 1 or not wanted:
         return 1
-    sample = wanted[:: max(1, len(wanted) // 16)]
+    sample = wanted[:: -(-len(wanted) // 16)]
     try:
-        mean = sum(os.stat(item.path).st_size for item in sample) / len(sample)
+        episodes = sum(len(item.indices) for item in sample)
+        mean = sum(os.stat(item.path).st_size for item in sample) / episodes
     except OSError:
         return 1
-    return cores if mean > _THREADED_SIZE else 1
+    return cores if mean > _THREADED_SIZE and episodes > 1 else 1
 
 
-def _load_file(item: _Wanted, images: bool) -> tuple[list[Found], Shape | None] | None:
+def _load_file(
+    item: _Wanted, images: bool, pool: ThreadPoolExecutor | None = None
+) -> tuple[list[Found], Shape | None] | None:
     try:
         descriptor = os.open(item.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(descriptor).st_size
             if item.whole:
-                return _find(os.read(descriptor, size), item, images)
+                return _find(os.read(descriptor, size), item, images, pool)
             # Pages that nobody looks at are not read.
             with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as content:
-                return _find(content, item, images)
+                return _find(content, item, images, pool)
         finally:
             os.close(descriptor)
-    except (OSError, ValueError):
+    except (OSError, ValueError, BufferError):
         return None  # RunReader says what is wrong
 
 
-def _find(content: Content, item: _Wanted, images: bool) -> tuple[list[Found], Shape | None] | None:
+def _find(
+    content: Content, item: _Wanted, images: bool, pool: ThreadPoolExecutor | None
+) -> tuple[list[Found], Shape | None] | None:
+    wanted = None if item.whole else item.indices
     try:
-        found, shape = find_episodes(content, images=images, wanted=None if item.whole else item.indices)
+        found, shape = find_episodes(content, images=images, wanted=wanted, verify=pool.map if pool else map)
     except (Unusual, struct.error):
         return None
     if [episode.index for episode in found] != sorted(item.indices):
@@ -223,13 +228,14 @@ class _Assembly:
         indices = np.array([episode.index for episode in found], dtype=np.int64)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         ends = _Ends(found, shape)
-        steps = _columns(found, shape, offsets)
+        table = _packed(found, shape, offsets)
+        steps = {name: np.ascontiguousarray(table[name]) for name in _COLUMNS}
         sources = steps["source"]
-        rows = _good_rows(steps, shape)
-        rows &= steps["episode"] == np.repeat(indices, counts)
-        rows &= steps["step"] == np.arange(len(rows)) - np.repeat(offsets[:-1], counts)
-        augmentations = _sums((sources == int(Source.AUGMENTOR)).astype(np.int64), offsets)
-        good = ends.good & (_sums((~rows).astype(np.int64), offsets) == 0)
+        bad = _bad_rows(table, steps, shape)
+        bad |= table["episode"] != np.repeat(indices, counts)
+        bad |= table["step"] != np.arange(len(table)) - np.repeat(offsets[:-1], counts)
+        augmentations = _sums(sources == int(Source.AUGMENTOR), offsets)
+        good = ends.good & (_sums(bad, offsets) == 0)
         good &= (ends.steps == counts) & (ends.augmentations == augmentations) & (ends.episodes == indices)
         images, image_rows = self._decode_images(found, counts)
         good &= image_rows
@@ -285,51 +291,38 @@ class _Assembly:
         return images, fits
 
 
-def _columns(found: list[Found], shape: Shape, offsets: IntArray) -> dict[str, npt.NDArray[Any]]:
-    """Return each field of all steps as an array of its own."""
-    names = step_table(shape).names or ()
-    groups: dict[int, list[int]] = {}
-    alone: list[int] = []
-    for number, episode in enumerate(found):
-        if len(episode.steps) > LARGE:
-            alone.append(number)
-        elif episode.count:
-            groups.setdefault(episode.stride, []).append(number)
-    if len(groups) == 1 and not alone:
-        ((stride, _),) = groups.items()
-        table = np.frombuffer(b"".join([episode.steps for episode in found]), step_table(shape, stride))
-        return {name: np.ascontiguousarray(table[name]) for name in names}
+def _packed(found: list[Found], shape: Shape, offsets: IntArray) -> npt.NDArray[Any]:
+    """Return the records of all steps next to each other, cut off behind what is needed of them."""
     layout = step_table(shape)
-    columns = {name: np.empty((int(offsets[-1]), *layout[name].shape), layout[name].base) for name in names}
-    for number in alone:
-        table = np.frombuffer(found[number].steps, step_table(shape, found[number].stride))
-        for name in names:
-            columns[name][offsets[number] : offsets[number + 1]] = table[name]
-    for stride, numbers in groups.items():
-        table = np.frombuffer(b"".join([found[number].steps for number in numbers]), step_table(shape, stride))
-        rows = np.concatenate([np.arange(offsets[number], offsets[number + 1]) for number in numbers])
-        for name in names:
-            columns[name][rows] = table[name]
-    return columns
+    packed = np.empty(int(offsets[-1]), f"V{layout.itemsize}")
+    start = 0
+    for episode in found:
+        if episode.count:
+            stop = start + episode.count
+            packed[start:stop] = np.frombuffer(episode.steps, strided(layout, episode.stride))["head"]
+            start = stop
+    return packed.view(layout)
 
 
-def _good_rows(steps: dict[str, npt.NDArray[Any]], shape: Shape) -> BoolArray:
-    """Return which step records are laid out as expected and hold what they may hold."""
-    good = (steps["opcode"] == 5) & (steps["channel"] == STEP_CHANNEL) & (steps["encoding"] == LITTLE_ENDIAN)
-    good &= steps["frame_size"] == 1
-    good &= steps["observation_size"] == shape.observation
-    good &= steps["position_size"] == shape.position
-    good &= steps["action_size"] == shape.action
+def _bad_rows(table: npt.NDArray[Any], columns: dict[str, npt.NDArray[Any]], shape: Shape) -> BoolArray:
+    """Return which step records are laid out otherwise than expected or hold what they must not hold."""
+    bad = (table["opcode"] != 5) | (table["channel"] != STEP_CHANNEL) | (table["encoding"] != LITTLE_ENDIAN)
+    bad |= table["frame_size"] != 1
+    bad |= table["observation_size"] != shape.observation
+    bad |= table["position_size"] != shape.position
+    bad |= table["action_size"] != shape.action
     for name in ("observation", "position", "action"):
-        good &= np.isfinite(steps[name]).all(axis=1)
-    good &= ~np.isinf(steps["reward"])
-    good &= (steps["source"] == int(Source.LOGGING_POLICY)) | (steps["source"] == int(Source.AUGMENTOR))
-    return np.asarray(good, dtype=bool)
+        finite = np.isfinite(columns[name])
+        if not finite.all():
+            bad |= ~finite.all(axis=1)
+    bad |= np.isinf(columns["reward"])
+    bad |= (columns["source"] != int(Source.LOGGING_POLICY)) & (columns["source"] != int(Source.AUGMENTOR))
+    return np.asarray(bad, dtype=bool)
 
 
-def _sums(values: IntArray, offsets: IntArray) -> IntArray:
-    """Return the sum over each episode's rows, also where an episode has none."""
-    total = np.concatenate([[0], np.cumsum(values)])
+def _sums(values: BoolArray, offsets: IntArray) -> IntArray:
+    """Return how many of each episode's rows are true."""
+    total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
     return np.asarray(total[offsets[1:]] - total[offsets[:-1]], dtype=np.int64)
 
 
@@ -356,8 +349,7 @@ class _Ends:
         usual &= (table["final_observation_size"] == shape.observation) & (
             table["final_position_size"] == shape.position
         )
-        usual &= np.isin(self.outcomes, [int(outcome) for outcome in Outcome])
-        usual &= np.isin(self.modes, [int(mode) for mode in Mode])
+        usual &= (self.outcomes >= min(Outcome)) & (self.outcomes <= max(Outcome)) & (self.modes <= max(Mode))
         usual &= np.isfinite(self.final_observations).all(axis=1) & np.isfinite(self.final_positions).all(axis=1)
         self.good = np.asarray(usual, dtype=bool)
         for number in np.flatnonzero(~usual).tolist():

@@ -64,14 +64,16 @@ class TopicEntry:
 
 @dataclass
 class RunMetadata:
-    """All that metadata.yaml says; it keeps the text of each file's entry so that saving costs little."""
+    """All that metadata.yaml says; it keeps the text of the files' entries so that saving costs little."""
 
     facts: dict[str, Any]
     topics: dict[str, TopicEntry] = field(default_factory=dict)
     files: list[FileSummary] = field(default_factory=list)
     unsaved: bool = False  # something was added since the last save
-    _paths: list[str] = field(default_factory=list)
-    _lines: list[str] = field(default_factory=list)
+    _first_time: int | None = None
+    _last_time: int = 0
+    _paths: bytearray = field(default_factory=bytearray)
+    _entries: bytearray = field(default_factory=bytearray)
 
     @classmethod
     def load(cls, run: Path) -> RunMetadata:
@@ -113,23 +115,23 @@ class RunMetadata:
     def _note(self, summary: FileSummary) -> None:
         self.unsaved = True
         self.files.append(summary)
-        self._paths.append(json.dumps(summary.name))
-        self._lines.append(
-            json.dumps(
-                {
-                    "path": summary.name,
-                    "starting_time": {"nanoseconds_since_epoch": summary.first_time},
-                    "duration": {"nanoseconds": summary.last_time - summary.first_time},
-                    "message_count": summary.messages,
-                }
-            )
-        )
+        if summary.messages:
+            earliest = summary.first_time if self._first_time is None else self._first_time
+            self._first_time = min(earliest, summary.first_time)
+            self._last_time = max(self._last_time, summary.last_time)
+        entry = {
+            "path": summary.name,
+            "starting_time": {"nanoseconds_since_epoch": summary.first_time},
+            "duration": {"nanoseconds": summary.last_time - summary.first_time},
+            "message_count": summary.messages,
+        }
+        separator = b",\n    " if self._paths else b"\n    "
+        self._paths += separator + json.dumps(summary.name).encode()
+        self._entries += separator + json.dumps(entry).encode()
 
-    def text(self) -> str:
-        """Return the file's content."""
-        filled = [summary for summary in self.files if summary.messages]
-        first = min((summary.first_time for summary in filled), default=0)
-        last = max((summary.last_time for summary in filled), default=0)
+    def _content(self) -> list[bytes | bytearray]:
+        """Return the file's content in pieces, of which those that grow with the run are kept ready."""
+        first, last = self._first_time or 0, self._last_time
         topics = [
             {
                 "topic_metadata": {
@@ -155,22 +157,30 @@ class RunMetadata:
             "custom_data": facts_as_text(self.facts),
             "topics_with_message_count": topics,
         }
-        lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}," for key, value in head.items()]
-        lines.append('  "relative_file_paths": [' + ", ".join(self._paths) + "],")
-        lines.append('  "files": [\n' + ",\n".join(f"    {line}" for line in self._lines) + "]")
-        return '{"rosbag2_bagfile_information": {\n' + "\n".join(lines) + "\n}}\n"
+        lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
+        return [
+            b'{"rosbag2_bagfile_information": {\n' + "".join(lines).encode() + b'  "relative_file_paths": [',
+            self._paths,
+            b'],\n  "files": [',
+            self._entries,
+            b"]\n}}\n",
+        ]
 
     def save(self, run: Path, *, sync: bool) -> None:
         """Replace metadata.yaml atomically."""
         temporary = run / f".{FILE_NAME}.new"
-        data = self.text().encode()
+        pieces = self._content()
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            rest = memoryview(data)
+            written = os.writev(descriptor, pieces)
+            rest = memoryview(b"".join(pieces))[written:] if written < sum(map(len, pieces)) else memoryview(b"")
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
             if sync:
                 os.fsync(descriptor)
+        except OSError:
+            temporary.unlink()  # a full disk needs its space
+            raise
         finally:
             os.close(descriptor)
         os.rename(temporary, run / FILE_NAME)

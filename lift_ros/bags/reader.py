@@ -237,7 +237,7 @@ class RunReader:
             )
         self.facts = facts_from_text(custom, self.path)
         self._knows_facts = True
-        return [Path(str(name)).name for name in names]
+        return [str(name).rpartition("/")[2] for name in names]
 
     def _index(self) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""

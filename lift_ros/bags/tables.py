@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -47,11 +47,10 @@ _ANNOUNCEMENT = (
 _CDR = 31  # where a message's bytes begin in its record
 _BODY = _CDR + 4  # what alignment counts from
 LITTLE_ENDIAN = 0x100
-LARGE = 2**16  # bytes of steps that are worth decoding on their own
 
 _HEAD = RECORD_HEAD.unpack_from
 _CHUNK = CHUNK_HEAD.unpack_from
-_INDEX = struct.Struct("<HI").unpack_from
+_INDEX = struct.Struct("<BQHI").unpack_from
 # An image up to its pixels: height, width, the encoding, its byte order, bytes per row and in all.
 _NO_IMAGE = struct.pack("<III1sB2xII", 0, 0, 1, b"\0", 0, 0, 0)
 _EPISODE_IN_END = _BODY + 24
@@ -108,17 +107,16 @@ class _Fields:
         self.add(f"{name}_size", "<u4")
         self.add(name, "<f8", count)
 
-    def build(self, size: int = 0) -> np.dtype[Any]:
+    def build(self) -> np.dtype[Any]:
         names = ["opcode", "channel", "encoding", *self.names]
         formats = ["u1", "<u2", "<u4", *self.formats]
         offsets = [0, 9, _CDR, *self.offsets]
-        size = size or _BODY + self.end
-        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": _BODY + self.end})
 
 
 @lru_cache(maxsize=64)
-def step_table(shape: Shape, stride: int = 0) -> np.dtype[Any]:
-    """Return the layout of step records up to the field `source`; they lie `stride` bytes apart if it is given."""
+def step_table(shape: Shape) -> np.dtype[Any]:
+    """Return the layout of step records up to the field `source`."""
     fields = _Fields()
     fields.add("stamp", "<u4", 2)
     fields.add("frame_size", "<u4")
@@ -130,7 +128,13 @@ def step_table(shape: Shape, stride: int = 0) -> np.dtype[Any]:
     fields.vector("action", shape.action)
     fields.add("reward", "<f8")
     fields.add("source", "u1")
-    return fields.build(stride)
+    return fields.build()
+
+
+@lru_cache(maxsize=64)
+def strided(layout: np.dtype[Any], stride: int) -> np.dtype[Any]:
+    """Return records of which only the first `layout.itemsize` bytes of every `stride` are seen, as one field."""
+    return np.dtype({"names": ["head"], "formats": [f"V{layout.itemsize}"], "offsets": [0], "itemsize": stride})
 
 
 @lru_cache(maxsize=64)
@@ -172,50 +176,71 @@ def shape_of(step: bytes) -> Shape:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Where a chunk's records begin, how long they are, and where in them the messages of each channel begin."""
+    """Where a chunk's records begin, how long they are, and where in them the messages begin."""
 
     content: int
     size: int
-    indices: dict[int, tuple[int, ...]]
+    crc: int
+    steps: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+    messages: int = 0
 
     def end(self, data: Content) -> tuple[int, int] | None:
         """Return the number of the one episode and where its end begins; None where there are other topics only."""
-        ends = self.indices.get(EPISODE_CHANNEL, ())
-        if not ends and STEP_CHANNEL not in self.indices:
+        if not self.ends and not self.steps:
             return None
-        if len(ends) != 1 or ends[0] > self.size - _SMALLEST_MESSAGE:
+        if len(self.ends) != 1 or self.ends[0] > self.size - _SMALLEST_MESSAGE:
             raise Unusual
-        end = self.content + ends[0]
+        end = self.content + self.ends[0]
         return int.from_bytes(data[end + _EPISODE_IN_END : end + _EPISODE_IN_END + 4], "little"), end
 
 
 def list_episodes(data: Content) -> list[int]:
     """Return the episodes of a file from its index, checked against its summary. Raises Unusual."""
     chunks = _chunks(data)
-    if _promised_messages(data) != sum(len(entries) for chunk in chunks for entries in chunk.indices.values()):
+    if _promised_messages(data) != sum(chunk.messages for chunk in chunks):
         raise Unusual
     ends = [chunk.end(data) for chunk in chunks]
     return [end[0] for end in ends if end is not None]
 
 
-def find_episodes(
-    data: Content, *, images: bool, wanted: Collection[int] | None = None
-) -> tuple[list[Found], Shape | None]:
-    """Return the episodes of a file, only the wanted ones if some are named, and the shape of their steps.
+Check = tuple[memoryview, int]  # bytes and their checksum
 
-    Raises Unusual where the file is anything but ordinary, also where its steps do not all state the same sizes.
+
+def intact(check: Check) -> bool:
+    """Whether bytes match their checksum; zero would mean that there is none."""
+    return check[1] != 0 and zlib.crc32(check[0]) == check[1]
+
+
+def find_episodes(
+    data: Content,
+    *,
+    images: bool,
+    wanted: Collection[int] | None = None,
+    verify: Callable[[Callable[[Check], bool], list[Check]], Iterable[bool]] = map,
+) -> tuple[list[Found], Shape | None]:
+    """Return the episodes of a file, only the wanted ones if some are named, and the shape of their first step.
+
+    `verify` maps `intact` over the checks. Raises Unusual where the file is anything but ordinary.
     """
     shape: Shape | None = None
+    width = 0
     found = []
+    checks = []
+    view = memoryview(data)
     for chunk in _chunks(data):
         end = chunk.end(data)
         if end is None or (wanted is not None and end[0] not in wanted):
             continue
-        steps = chunk.indices.get(STEP_CHANNEL)
-        if steps and shape is None:
-            start = chunk.content + steps[0]
-            shape = shape_of(data[start : min(start + _LARGEST_STEP, chunk.content + chunk.size)])
-        found.append(_take(data, chunk, *end, step_table(shape).itemsize if shape else 0, images))
+        limit = chunk.content + chunk.size
+        if chunk.steps and shape is None:
+            start = chunk.content + chunk.steps[0]
+            shape = shape_of(data[start : min(start + _LARGEST_STEP, limit)])
+            width = step_table(shape).itemsize
+        checks.append((view[chunk.content : limit], chunk.crc))
+        found.append(_take(data, chunk, *end, width, images))
+    if not all(verify(intact, checks)):
+        raise Unusual
     return found, shape
 
 
@@ -227,21 +252,37 @@ def _chunks(data: Content) -> list[_Chunk]:
     chunks: list[_Chunk] = []
     offset = len(_START)
     while True:
-        opcode, length = _HEAD(data, offset)
-        following = offset + 9 + length
-        if following > end:
-            raise Unusual
-        if opcode == MESSAGE_INDEX:
-            channel, entries = _read_index(data, offset, length)
-            if not chunks or channel in chunks[-1].indices:
+        opcode = data[offset]
+        if opcode == CHUNK:
+            _, length, _, _, size, crc, compression, stored = _CHUNK(data, offset)
+            content = offset + CHUNK_HEAD.size
+            if compression or size != stored or length != 40 + size:
                 raise Unusual
-            chunks[-1].indices[channel] = entries
-        elif opcode == CHUNK:
-            chunks.append(_open_chunk(data, offset, length, first=not chunks))
+            if not chunks and data[content : content + len(_ANNOUNCEMENT)] != _ANNOUNCEMENT:
+                raise Unusual
+            chunks.append(_Chunk(content, size, crc))
+        elif opcode == MESSAGE_INDEX:
+            _, length, channel, size = _INDEX(data, offset)
+            if not chunks or size + 6 != length or size % 16 or offset + length > end:
+                raise Unusual
+            _note_index(chunks[-1], channel, struct.unpack_from(f"<{size // 8}Q", data, offset + 15)[1::2])
         elif opcode == DATA_END:
-            break
-        offset = following
-    return chunks
+            return chunks
+        else:
+            _, length = _HEAD(data, offset)
+        offset += 9 + length
+        if offset >= end:
+            raise Unusual
+
+
+def _note_index(chunk: _Chunk, channel: int, entries: tuple[int, ...]) -> None:
+    chunk.messages += len(entries)
+    if channel == STEP_CHANNEL and not chunk.steps:
+        chunk.steps = entries
+    elif channel == EPISODE_CHANNEL and not chunk.ends:
+        chunk.ends = entries
+    elif channel in (STEP_CHANNEL, EPISODE_CHANNEL):
+        raise Unusual
 
 
 def _promised_messages(data: Content) -> int:
@@ -261,34 +302,12 @@ def _promised_messages(data: Content) -> int:
     raise Unusual
 
 
-def _read_index(data: Content, offset: int, length: int) -> tuple[int, tuple[int, ...]]:
-    """Return a channel and where in the chunk its messages begin."""
-    channel, size = _INDEX(data, offset + 9)
-    if size + 6 != length or size % 16:
-        raise Unusual
-    return channel, struct.unpack_from(f"<{size // 8}Q", data, offset + 15)[1::2]
-
-
-def _open_chunk(data: Content, offset: int, length: int, first: bool) -> _Chunk:
-    _, _, _, _, size, _, compression, stored = _CHUNK(data, offset)
-    if compression or size != stored or length != 40 + size:
-        raise Unusual
-    content = offset + CHUNK_HEAD.size
-    if first and data[content : content + len(_ANNOUNCEMENT)] != _ANNOUNCEMENT:
-        raise Unusual
-    return _Chunk(content, size, {})
-
-
 def _take(data: Content, chunk: _Chunk, index: int, end: int, width: int, images: bool) -> Found:
-    """Check the bytes of an episode and gather them; `width` is the size of a step up to what is needed of it."""
-    content, limit = chunk.content, chunk.content + chunk.size
-    crc = int.from_bytes(data[content - 16 : content - 12], "little")
-    if not crc or zlib.crc32(memoryview(data)[content:limit]) != crc:
-        raise Unusual
-    steps = chunk.indices.get(STEP_CHANNEL, ())
+    """Gather the bytes of an episode; `width` is the size of a step up to what is needed of it."""
+    content, steps = chunk.content, chunk.steps
     if data[end] != MESSAGE or (steps and max(steps) > chunk.size - width):
         raise Unusual
-    rows, stride = _rows(data, content, steps, width, limit)
+    rows, stride = _rows(data, content, steps, width, content + chunk.size)
     pixels, image_shape = _pixels(data, [content + step for step in steps]) if images else (b"", (0, 0))
     end_size = 9 + int.from_bytes(data[end + 1 : end + 9], "little")
     return Found(index, len(steps), rows, stride, data[end : end + end_size], pixels, image_shape)
@@ -306,9 +325,7 @@ def _rows(
         stride = steps[1] - steps[0]
         start, stop = content + steps[0], content + steps[0] + count * stride
         if width <= stride <= 4 * width and stop <= limit and steps[-1] - steps[0] == (count - 1) * stride:
-            if stop - start > LARGE and isinstance(data, bytes):
-                return memoryview(data)[start:stop], stride
-            return data[start:stop], stride
+            return memoryview(data)[start:stop] if isinstance(data, bytes) else data[start:stop], stride
     return b"".join([data[content + step : content + step + width] for step in steps]), width
 
 
