@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
+from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 
@@ -81,7 +82,7 @@ def datasets_in(folder: Path) -> Iterator[None]:
 def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Iterator[Episode]:
     """Yield episodes with rewards, measured or in hindsight; those without steps or rewards are counted."""
     for reader in readers:
-        for episode in reader:
+        for episode in map(seen_part, reader):
             if not episode.steps:
                 left_out["episodes without steps"] += 1
             elif np.isfinite(episode.episode_return):

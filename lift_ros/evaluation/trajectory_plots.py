@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.errors import UserError
 from lift_ros.evaluation.figures import write_figure
@@ -108,7 +109,7 @@ def plot_distances(episodes: Sequence[Episode], path: str | Path, title: str = "
 
 def _choose(episodes: Sequence[Episode]) -> list[Episode]:
     """Return the episodes to draw: with steps, and evenly chosen where there are many."""
-    moved = [episode for episode in episodes if episode.steps]
+    moved = [part for part in map(seen_part, episodes) if part.steps]
     if not moved:
         raise UserError("there is no episode with a step to plot")
     chosen = np.unique(np.linspace(0, len(moved) - 1, min(len(moved), EPISODE_LIMIT)).round().astype(int))
