@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -124,7 +124,23 @@ def read_finished(path: Path, announced: Announced, tolerate: Tolerate | None = 
 def read_journal(path: Path, announced: Announced) -> dict[int, RawEpisode]:
     """Return the episodes of a file under way; the last may have no end."""
     with _located(path):
-        return group(walk_journal(memoryview(path.read_bytes()), announced), path)
+        return group(journal_messages(memoryview(path.read_bytes()), announced), path)
+
+
+def journal_messages(data: memoryview, announced: Announced) -> Iterator[Message]:
+    """Yield the messages of a file under way up to the last that is whole and can be decoded."""
+    decoders: dict[str, Callable[[memoryview], object]] = {
+        definitions.STEP_TOPIC: decode_step,
+        definitions.EPISODE_TOPIC: decode_episode,
+    }
+    for message in walk_journal(data, announced):
+        decode = decoders.get(message.channel.topic)
+        try:
+            if decode is not None:
+                decode(message.data)
+        except Malformed:
+            return
+        yield message
 
 
 @contextmanager
@@ -159,10 +175,7 @@ def recovered(index: int, raw: RawEpisode, facts: dict[str, Any]) -> Episode:
     """Return what is known of an episode that a crash cut off: all steps up to the last that is whole and in order."""
     steps: list[Step] = []
     for data in raw.steps:
-        try:
-            step = decode_step(data)
-        except Malformed:
-            break
+        step = decode_step(data)
         if step.index != len(steps):
             break
         steps.append(step)

@@ -274,7 +274,7 @@ class McapFile:
     def discard(self) -> None:
         """Close and remove the file."""
         self.release()
-        self.path.unlink()
+        self.path.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Close the file as it is."""

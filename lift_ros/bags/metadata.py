@@ -15,6 +15,7 @@ from typing import Any
 
 from lift_ros.bags.faults import BagError
 from lift_ros.bags.mcap_file import FileSummary, Topic
+from lift_ros.errors import UserError
 
 FILE_NAME = "metadata.yaml"
 VERSION = 9
@@ -34,7 +35,12 @@ def sync_directory(path: Path) -> None:
 
 def facts_as_text(facts: dict[str, Any]) -> dict[str, str]:
     """Return run facts as strings, which is all that rosbag2's custom data and MCAP's metadata hold."""
-    encoded = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+    try:
+        encoded = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"the run facts cannot be written as JSON: {error}. Give numbers, texts, lists and maps."
+        ) from error
     return {FACTS_KEY: encoded, CHECKSUM_KEY: f"{zlib.crc32(encoded.encode()):08x}"}
 
 

@@ -250,8 +250,7 @@ class RunWriter:
                 remedy="Record into a new or empty directory.",
             )
         if known or listing.finished:
-            reader = RunReader(self.path)
-            self.next_episode = reader.episode_indices[-1] + 1 if len(reader) else 0
+            self.next_episode = self._count_episodes()
             if known:
                 metadata = RunMetadata.load(self.path)
                 metadata.facts = continued(metadata.facts, facts, self.next_episode)
@@ -266,9 +265,13 @@ class RunWriter:
                 summary = recover_journal(self.path / listing.journal, metadata, sync=self._sync)
                 if summary is not None:
                     metadata.add(summary)
-                    self.next_episode = max(self.next_episode, RunReader(self.path).episode_indices[-1] + 1)
+                self.next_episode = self._count_episodes() if listing.finished or summary is not None else 0
             metadata.save(self.path, sync=self._sync)
         return metadata
+
+    def _count_episodes(self) -> int:
+        indices = RunReader(self.path).episode_indices
+        return indices[-1] + 1 if indices else 0
 
     def _ready_file(self) -> McapFile:
         """Return the file to write to; a full one is completed first in case that failed when it became full."""

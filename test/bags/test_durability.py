@@ -151,6 +151,20 @@ def test_a_journal_cut_anywhere_is_recovered_up_to_its_last_whole_step(tmp_path:
             assert episodes == []
 
 
+def test_other_topics_alone_are_recovered_too(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    writer = RunWriter(run, {}, sync=False, reserve=0)
+    writer.write_other("/words", "std_msgs/msg/String", "string data\n", b"\0\1\0\0\1\0\0\0\0", 5)
+    writer._release()
+    assert read_run(run) == []
+    with RunWriter(run, {}, sync=False, reserve=0) as writer:
+        assert writer.next_episode == 0
+        writer.write_episode(sample_episode(0))
+    with Reader(run) as reader:
+        assert {c.topic: c.msgcount for c in reader.connections} == {"/lift/step": 4, "/lift/episode": 1, "/words": 1}
+    assert same(read_run(run), [sample_episode(0)])
+
+
 def test_an_error_in_the_middle_completes_what_was_written(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(ZeroDivisionError), RunWriter(run, {}, 5, sync=False, reserve=0) as writer:

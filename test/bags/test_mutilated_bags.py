@@ -113,6 +113,34 @@ def test_a_damaged_journal_never_breaks_the_reader(tmp_path: Path, damage: Damag
         assert all(episode.outcome == Outcome.RECOVERED for episode in episodes[1:])
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_recording_goes_on_after_a_damaged_journal(tmp_path: Path, damage: Damage) -> None:
+    """A power cut can leave holes in a journal; the run must stay readable when recording goes on."""
+    rng = np.random.default_rng(4)
+    for number in range(20):
+        run = tmp_path / str(number)
+        writer = RunWriter(run, {}, 3, sync=False, reserve=0)
+        for index in range(2):
+            writer.write_episode(sample_episode(index))
+        for step in sample_episode(2).steps:
+            writer.write_step(step)
+        writer._release()
+        (journal,) = run.glob("*.active")
+        content = bytearray(journal.read_bytes())
+        damage(content, rng)
+        journal.write_bytes(content)
+        try:
+            writer = RunWriter(run, {}, sync=False, reserve=0)
+        except UserError:
+            continue
+        onward = writer.next_episode
+        writer.write_episode(sample_episode(onward))
+        writer.close()
+        episodes = read_run(run)
+        assert [episode.index for episode in episodes] == list(range(onward + 1))
+        assert same(episodes[onward], sample_episode(onward))
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_bag_of_others_never_breaks_the_reader(tmp_path: Path, damage: Damage, compressed: bool) -> None:

@@ -333,6 +333,11 @@ def test_writer_refuses_gaps_and_repeats(tmp_path: Path) -> None:
     assert same(read_run(tmp_path / "run"), [episode])
 
 
+def test_facts_that_are_no_json_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="run facts cannot be written as JSON"):
+        RunWriter(tmp_path / "run", {"path": tmp_path})
+
+
 def test_many_huge_values_are_finite_all_the_same() -> None:
     step = sample_episode(0).steps[0]
     step.observation = np.full(3, 1.7e308)
