@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -31,19 +30,11 @@ from lift_ros.nodes.convert import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
 from lift_ros.nodes.executor import SPIN_SECONDS, make_executor
 from lift_ros.nodes.parameters import PARAMETERS, Parameter, describe, find
+from lift_ros.nodes.transport import prepare_transport
 
 # How long a node that was told to end may go on finishing what it has begun.
 FAREWELL_SECONDS = 0.6
 LOG_SECONDS = 5.0
-
-
-def prepare_transport() -> None:
-    """Let Fast DDS speak UDP alone, unless the user chose otherwise.
-
-    Its shared memory is no faster for small messages, and what a killed process leaves there can silence others.
-    """
-    if "FASTRTPS_DEFAULT_PROFILES_FILE" not in os.environ and "FASTDDS_DEFAULT_PROFILES_FILE" not in os.environ:
-        os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 
 
 class LiftNode(Node):
@@ -219,9 +210,9 @@ def run(node_class: type[LiftNode], argv: Sequence[str] | None = None) -> int:
     signalled: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: signalled.append(received))
-    prepare_transport()
-    rclpy.init(args=[node_class.executable, *words], signal_handler_options=SignalHandlerOptions.NO)
     try:
+        prepare_transport()
+        rclpy.init(args=[node_class.executable, *words], signal_handler_options=SignalHandlerOptions.NO)
         unknown = remove_ros_args([node_class.executable, *words])[1:]
         if unknown:
             raise UserError(f"unknown argument {unknown[0]!r}; parameters are given as --ros-args -p NAME:=VALUE")

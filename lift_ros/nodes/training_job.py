@@ -19,6 +19,7 @@ from lift_ros.scenario import load_scenario
 
 _PR_SET_PDEATHSIG = 1
 REPORT_SECONDS = 0.5
+READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,14 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
 def _read(job: TrainingJob) -> list[Episode]:
     from lift_ros.bags import RunReader
 
-    reader = RunReader(job.run)
-    episodes = [reader.episode(index) for index in reader.episode_indices if index < job.episodes]
+    for attempt in range(READ_ATTEMPTS):
+        reader = RunReader(job.run)
+        try:
+            episodes = [reader.episode(index) for index in reader.episode_indices if index < job.episodes]
+            break
+        except FileNotFoundError:  # the recorder completed, and so renamed, a file between listing and reading
+            if attempt == READ_ATTEMPTS - 1:
+                raise
     if any(step.reward != step.reward for episode in episodes for step in episode.steps):
         from lift_ros.bags.hindsight import hindsight
 

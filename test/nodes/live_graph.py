@@ -14,20 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lift_ros.msg as msg
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from isolation import isolated
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 
+import lift_ros.msg as msg
 from lift_ros.bags import RunReader
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
 from lift_ros.nodes import qos
-from lift_ros.nodes.base import prepare_transport
 from lift_ros.nodes.launching import node_command
+from lift_ros.nodes.transport import udp_alone
 from lift_ros.training.model_file import write_tensor_file
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,6 @@ class LiveGraph:
     """Starts nodes and sees what they publish."""
 
     def __init__(self, folder: Path, domain: int, namespace: str = "lift") -> None:
-        prepare_transport()
         self.folder = folder
         self.namespace = namespace
         self.processes: dict[str, Process] = {}
@@ -77,8 +76,10 @@ class LiveGraph:
         self.status: dict[str, dict[str, str]] = defaultdict(dict)
         self._environment = dict(os.environ)
         self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.node = Node("observer", context=self._context, namespace=namespace)
+        with udp_alone():
+            rclpy.init(context=self._context, domain_id=domain)
+            self.node = Node("observer", context=self._context, namespace=namespace)
+        self._publishers: dict[str, Any] = {}
         for topic, kind in TOPICS.items():
             self.node.create_subscription(kind, topic, self.seen[topic].append, qos.LOOP)
         self.node.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, 1000)
@@ -88,7 +89,7 @@ class LiveGraph:
         self._thread.start()
 
     def _spin(self) -> None:
-        with contextlib.suppress(Exception):  # the context goes away under it when the graph is closed
+        with contextlib.suppress(ExternalShutdownException):
             self._executor.spin()
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
@@ -144,13 +145,14 @@ class LiveGraph:
             self.node.destroy_client(client)
 
     def publish(self, topic: str, *messages: Any) -> None:
-        """Publish messages, after somebody listens."""
-        publisher = self.node.create_publisher(type(messages[0]), topic, qos.LOOP)
+        """Publish messages to all who listen; the publisher stays, for what is not acknowledged is sent again."""
+        if topic not in self._publishers:
+            self._publishers[topic] = self.node.create_publisher(type(messages[0]), topic, qos.LOOP)
+        publisher = self._publishers[topic]
         others = self.node.count_subscribers(topic)
         self.wait(f"{others} subscriptions of {topic}", lambda: publisher.get_subscription_count() >= others)
         for message in messages:
             publisher.publish(message)
-        self.node.destroy_publisher(publisher)
 
     def describe(self) -> str:
         """Return what everybody said."""
@@ -183,12 +185,16 @@ def live_graph(folder: Path) -> Iterator[LiveGraph]:
 
 
 def recorded(path: Path) -> list[Episode]:
-    """Return the finished episodes of a run, also while it is recorded."""
-    try:
-        reader = RunReader(path)
-    except UserError:
-        return []
-    return [reader.episode(index) for index in reader.episode_indices]
+    """Return the episodes of a run, also while it is recorded."""
+    for _ in range(100):
+        try:
+            reader = RunReader(path)
+            return [reader.episode(index) for index in reader.episode_indices]
+        except FileNotFoundError:  # a file was completed, and so renamed, between listing and reading
+            continue
+        except UserError:
+            return []
+    raise AssertionError(f"{path} changes too fast to be read")
 
 
 def timeless(episode: Episode) -> Episode:

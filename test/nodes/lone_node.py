@@ -11,7 +11,8 @@ from isolation import isolated
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 
-from lift_ros.nodes.base import LiftNode, prepare_transport
+from lift_ros.nodes.base import LiftNode
+from lift_ros.nodes.transport import udp_alone
 
 AnyNode = TypeVar("AnyNode", bound=LiftNode)
 
@@ -37,9 +38,8 @@ class Kept:
 @contextlib.contextmanager
 def lone_node(kind: type[AnyNode], **parameters: Any) -> Iterator[AnyNode]:
     """Make a node in this process that nobody else can hear."""
-    prepare_transport()
     context = rclpy.Context()
-    with isolated() as domain:
+    with isolated() as domain, udp_alone():
         rclpy.init(context=context, domain_id=domain)
         try:
             overrides = [Parameter(name, value=value) for name, value in parameters.items()]

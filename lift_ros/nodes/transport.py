@@ -1,0 +1,52 @@
+"""How Fast DDS carries messages: by UDP alone.
+
+Its shared memory is no faster for messages of this size, and a process killed while it writes there can silence a
+living one for good: everything still matches, but nothing arrives any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from lift_ros.scenario import config_folder
+
+RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # Fast DDS 3 (Kilted) and 2 (Jazzy)
+BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
+
+
+def transport_settings() -> dict[str, str]:
+    """Return the environment that makes Fast DDS speak UDP alone; none where the user has settings of their own.
+
+    With the discovery range LOCALHOST ROS adds shared memory whatever Fast DDS is told, so a profile does the same
+    without it: discovery and data stay on loopback.
+    """
+    if any(os.environ.get(name) for name in (*PROFILES, BUILTIN)):
+        return {}
+    if os.environ.get(RANGE, "").upper() != "LOCALHOST":
+        return {BUILTIN: "UDPv4"}
+    profile = str(config_folder() / "fastdds-loopback.xml")
+    return {**dict.fromkeys(PROFILES, profile), RANGE: "SYSTEM_DEFAULT"}
+
+
+@contextlib.contextmanager
+def udp_alone() -> Iterator[None]:
+    """Make ROS nodes that are first created inside speak UDP alone; afterwards the environment is as before."""
+    settings = transport_settings()
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def prepare_transport() -> None:
+    """Make all ROS nodes of this process speak UDP alone, for its whole life; children inherit that."""
+    os.environ.update(transport_settings())
