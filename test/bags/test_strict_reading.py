@@ -239,7 +239,7 @@ def test_foreign_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], wo
     assert reader.left_out
 
 
-@pytest.mark.parametrize("text", ["", "{", "- [", "a: b: c", "\0", "rosbag2_bagfile_information: 3", "[" * 20_000])
+@pytest.mark.parametrize("text", ["", "{", "- [", "a: b: c", "\0", "rosbag2_bagfile_information: 3", "[" * 5_000])
 def test_broken_metadata_is_refused(tmp_path: Path, text: str) -> None:
     write_run(tmp_path / "run", 1)
     (tmp_path / "run" / "metadata.yaml").write_text(text)
