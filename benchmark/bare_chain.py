@@ -18,8 +18,8 @@ def _node(role: str) -> tuple[Any, Any]:
     import rclpy
     from rclpy.node import Node
 
-    from lift_ros.nodes.transport import prepare_transport
     from lift_ros.nodes.executor import make_executor
+    from lift_ros.nodes.transport import prepare_transport
 
     prepare_transport()
     rclpy.init()

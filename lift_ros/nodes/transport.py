@@ -7,14 +7,26 @@ living one for good: everything still matches, but nothing arrives any more.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
 from collections.abc import Iterator
 
 from lift_ros.scenario import config_folder
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
-PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # Fast DDS 3 (Kilted) and 2 (Jazzy)
+PROFILE = "FASTDDS_DEFAULT_PROFILES_FILE"
+OLD_PROFILE = "FASTRTPS_DEFAULT_PROFILES_FILE"  # the same for Fast DDS 2, which Jazzy has; later ones warn of it
 BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
+
+
+def _is_jazzy() -> bool:
+    distribution = os.environ.get("ROS_DISTRO")
+    if distribution:
+        return distribution == "jazzy"
+    try:
+        return importlib.metadata.version("ros-rclpy").startswith("7.")
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def transport_settings() -> dict[str, str]:
@@ -23,12 +35,12 @@ def transport_settings() -> dict[str, str]:
     With the discovery range LOCALHOST ROS adds shared memory whatever Fast DDS is told, so a profile does the same
     without it: discovery and data stay on loopback.
     """
-    if any(os.environ.get(name) for name in (*PROFILES, BUILTIN)):
+    if any(os.environ.get(name) for name in (PROFILE, OLD_PROFILE, BUILTIN)):
         return {}
     if os.environ.get(RANGE, "").upper() != "LOCALHOST":
         return {BUILTIN: "UDPv4"}
     profile = str(config_folder() / "fastdds-loopback.xml")
-    return {**dict.fromkeys(PROFILES, profile), RANGE: "SYSTEM_DEFAULT"}
+    return {OLD_PROFILE if _is_jazzy() else PROFILE: profile, RANGE: "SYSTEM_DEFAULT"}
 
 
 @contextlib.contextmanager
