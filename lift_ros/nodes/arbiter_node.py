@@ -33,14 +33,17 @@ from lift_ros.collection.exchange import (
     Stop,
 )
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
-from lift_ros.nodes import convert, qos
+from lift_ros.nodes import convert, qos, wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.notices import Failed, Ready
 from lift_ros.nodes.outbox import Outbox
 from lift_ros.scenario import load_scenario
 
-TICK_SECONDS = 0.005
+# Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.
+CHECKS = 10
+SHORTEST_TICK, LONGEST_TICK = 0.002, 0.02
+DEADLINES = ("plant_deadline", "logging_policy_deadline", "augmentor_deadline", "repeat_period")
 # How long an answer may take before diagnostics say who is waited for.
 PATIENCE_NS = 500_000_000
 
@@ -94,18 +97,14 @@ class ArbiterNode(LiftNode):
         self.listen(
             msg.Observation,
             qos.OBSERVATION,
-            lambda message: convert.observation_from_message(message, now()),
+            lambda data: wire.decode_observation(data, now()),
             self._on_observation,
+            raw=True,
         )
         self.listen(
-            msg.Proposal,
-            qos.PROPOSAL,
-            lambda message: convert.proposal_from_message(message, now()),
-            self._on_proposal,
+            msg.Proposal, qos.PROPOSAL, lambda data: wire.decode_proposal(data, now()), self._on_proposal, raw=True
         )
-        self.listen(
-            msg.Receipt, qos.RECEIPT, lambda message: convert.receipt_from_message(message, now()), self._on_receipt
-        )
+        self.listen(msg.Receipt, qos.RECEIPT, lambda data: wire.decode_receipt(data, now()), self._on_receipt, raw=True)
         self.listen(
             msg.Receipt,
             qos.READY,
@@ -117,7 +116,17 @@ class ArbiterNode(LiftNode):
         self.create_service(Trigger, qos.STOP, self._serve_stop)
         self.create_service(Trigger, qos.PAUSE, self._serve_pause)
         self.create_service(Trigger, qos.RESUME, self._serve_resume)
-        self.every(TICK_SECONDS, self._tick)
+        self._ticks = self.every(self._tick_seconds(), self._tick)
+
+    def _tick_seconds(self) -> float:
+        shortest: float = min(self.value(name) for name in DEADLINES)
+        return min(max(shortest / CHECKS, SHORTEST_TICK), LONGEST_TICK)
+
+    def parameter_changed(self, name: str) -> None:
+        """Check as often as new deadlines need."""
+        if name in DEADLINES:
+            self.destroy_timer(self._ticks)
+            self._ticks = self.every(self._tick_seconds(), self._tick)
 
     # --- what others say -------------------------------------------------------------------------------------------
 

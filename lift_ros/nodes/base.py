@@ -126,8 +126,13 @@ class LiftNode(Node):
         convert: Callable[[Any], Any],
         handle: Callable[[Any], None],
         profile: QoSProfile = qos.LOOP,
+        *,
+        raw: bool = False,
     ) -> None:
-        """Subscribe; what does not convert is dropped, counted and reported, never handled."""
+        """Subscribe; what does not convert is dropped, counted and reported, never handled.
+
+        With `raw` the converter gets the message's bytes, which `lift_ros.nodes.wire` reads fast.
+        """
 
         def receive(message: Any) -> None:
             try:
@@ -137,7 +142,7 @@ class LiftNode(Node):
                 return
             handle(content)
 
-        self.create_subscription(kind, topic, receive, profile)
+        self.create_subscription(kind, topic, receive, profile, raw=raw)
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count something received and ignored; say so at most every few seconds per reason."""

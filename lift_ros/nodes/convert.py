@@ -95,7 +95,8 @@ def _whole(field: str, value: int, limit: int = UINT32_LIMIT) -> int:
     return number
 
 
-def _real(field: str, value: float, *, low: float = -math.inf, high: float = math.inf, unknown: bool = True) -> float:
+def real(field: str, value: float, *, low: float = -math.inf, high: float = math.inf, unknown: bool = True) -> float:
+    """Return a finite number of this range, or NaN where it may be unknown."""
     number = float(value)
     if math.isnan(number):
         if not unknown:
@@ -105,7 +106,8 @@ def _real(field: str, value: float, *, low: float = -math.inf, high: float = mat
     return number
 
 
-def _constant(field: str, value: int, kind: type[Constant]) -> Constant:
+def constant(field: str, value: int, kind: type[Constant]) -> Constant:
+    """Return the member of an enumeration that a field names."""
     try:
         return kind(value)
     except ValueError:
@@ -194,13 +196,13 @@ def step_to_message(step: Step) -> msg.Step:
     message.observation = _packed(_vector("observation", step.observation))
     message.position = _packed(_vector("position", step.position))
     message.action = _packed(_vector("action", step.action))
-    message.reward = _real("reward", step.reward)
-    message.source = int(_constant("source", step.source, Source))
+    message.reward = real("reward", step.reward)
+    message.source = int(constant("source", step.source, Source))
     message.logging_proposal = _packed(_vector("logging_proposal", step.logging_proposal, finite=False))
     message.augmentor_proposal = _packed(_vector("augmentor_proposal", step.augmentor_proposal, finite=False))
-    message.rejection = int(_constant("rejection", step.rejection, Rejection))
-    message.draw = _real("draw", step.draw, low=0.0, high=1.0)
-    message.p = _real("p", step.p, low=0.0, high=1.0, unknown=False)
+    message.rejection = int(constant("rejection", step.rejection, Rejection))
+    message.draw = real("draw", step.draw, low=0.0, high=1.0)
+    message.p = real("p", step.p, low=0.0, high=1.0, unknown=False)
     message.augmentations_left = _whole("augmentations_left", step.augmentations_left)
     message.model_hash = _text("model_hash", step.model_hash, HASH_LIMIT)
     message.image = image_to_message(step.image)
@@ -215,14 +217,14 @@ def step_from_message(message: msg.Step) -> Step:
         time_ns=_stamped(message),
         observation=_vector("observation", message.observation),
         action=_vector("action", message.action),
-        source=_constant("source", message.source, Source),
+        source=constant("source", message.source, Source),
         position=_vector("position", message.position),
-        reward=_real("reward", message.reward),
+        reward=real("reward", message.reward),
         logging_proposal=_vector("logging_proposal", message.logging_proposal, finite=False),
         augmentor_proposal=_vector("augmentor_proposal", message.augmentor_proposal, finite=False),
-        rejection=_constant("rejection", message.rejection, Rejection),
-        draw=_real("draw", message.draw, low=0.0, high=1.0),
-        p=_real("p", message.p, low=0.0, high=1.0, unknown=False),
+        rejection=constant("rejection", message.rejection, Rejection),
+        draw=real("draw", message.draw, low=0.0, high=1.0),
+        p=real("p", message.p, low=0.0, high=1.0, unknown=False),
         augmentations_left=message.augmentations_left,
         model_hash=_text("model_hash", message.model_hash, HASH_LIMIT),
         image=image_from_message(message.image),
@@ -236,12 +238,12 @@ def episode_to_message(episode: Episode) -> msg.Episode:
     message.start = time_to_message(episode.start_time_ns)
     message.episode = _whole("episode", episode.index)
     message.seed = _whole("seed", episode.seed, UINT64_LIMIT)
-    message.mode = int(_constant("mode", episode.mode, Mode))
-    message.outcome = int(_constant("outcome", episode.outcome, Outcome))
+    message.mode = int(constant("mode", episode.mode, Mode))
+    message.outcome = int(constant("outcome", episode.outcome, Outcome))
     message.reason = shorten(episode.reason)
     message.steps = _whole("steps", len(episode.steps))
     message.augmentations = _whole("augmentations", episode.augmentations)
-    message.episode_return = _real("episode_return", episode.episode_return)
+    message.episode_return = real("episode_return", episode.episode_return)
     message.final_observation = _packed(_vector("final_observation", episode.final_observation))
     message.final_position = _packed(_vector("final_position", episode.final_position))
     message.goal = _packed(_vector("goal", episode.goal))
@@ -259,8 +261,8 @@ def episode_from_message(message: msg.Episode, steps: list[Step]) -> Episode:
     return Episode(
         index=message.episode,
         seed=message.seed,
-        mode=_constant("mode", message.mode, Mode),
-        outcome=_constant("outcome", message.outcome, Outcome),
+        mode=constant("mode", message.mode, Mode),
+        outcome=constant("outcome", message.outcome, Outcome),
         steps=steps,
         final_observation=_vector("final_observation", message.final_observation),
         reason=_text("reason", message.reason, REASON_LIMIT),
@@ -287,9 +289,9 @@ def observation_to_message(observation: Observation, *, frame_id: str = "") -> m
     message.position = _packed(_vector("position", observation.position))
     message.goal = _packed(_vector("goal", observation.goal))
     message.context = _packed(_vector("context", observation.context, limit=CONTEXT_LIMIT))
-    message.reward = _real("reward", observation.reward)
+    message.reward = real("reward", observation.reward)
     message.terminated = bool(observation.terminated)
-    message.refusal = int(_constant("refusal", observation.refusal, Refusal))
+    message.refusal = int(constant("refusal", observation.refusal, Refusal))
     message.image = image_to_message(observation.image)
     return message
 
@@ -305,9 +307,9 @@ def observation_from_message(
         position=_sized("position", message.position, position_size, optional=True),
         goal=_sized("goal", message.goal, position_size, optional=True),
         context=_vector("context", message.context, limit=CONTEXT_LIMIT),
-        reward=_real("reward", message.reward),
+        reward=real("reward", message.reward),
         terminated=message.terminated,
-        refusal=_constant("refusal", message.refusal, Refusal),
+        refusal=constant("refusal", message.refusal, Refusal),
         image=image_from_message(message.image),
         time_ns=time_ns,
     )
@@ -322,7 +324,7 @@ def query_to_message(query: Query, time_ns: int) -> msg.Query:
     message.seed = _whole("seed", query.seed, UINT64_LIMIT)
     message.values = _packed(_vector("values", query.values))
     message.handoff = bool(query.handoff)
-    message.mode = int(_constant("mode", query.mode, Mode))
+    message.mode = int(constant("mode", query.mode, Mode))
     message.image = image_to_message(query.image)
     return message
 
@@ -335,7 +337,7 @@ def query_from_message(message: msg.Query, *, size: int | None = None) -> Query:
         seed=message.seed,
         values=_sized("values", message.values, size),
         handoff=message.handoff,
-        mode=_constant("mode", message.mode, Mode),
+        mode=constant("mode", message.mode, Mode),
         image=image_from_message(message.image),
     )
 
@@ -346,7 +348,7 @@ def proposal_to_message(proposal: Proposal) -> msg.Proposal:
     _stamp(message, proposal.time_ns)
     message.episode = _whole("episode", proposal.episode)
     message.step = _whole("step", proposal.step)
-    message.source = int(_constant("source", proposal.source, Source))
+    message.source = int(constant("source", proposal.source, Source))
     message.action = _packed(_vector("action", proposal.action, finite=False))
     message.model_hash = _text("model_hash", proposal.model_hash, HASH_LIMIT)
     return message
@@ -357,7 +359,7 @@ def proposal_from_message(message: msg.Proposal, time_ns: int) -> Proposal:
     return Proposal(
         episode=message.episode,
         step=message.step,
-        source=_constant("source", message.source, Source),
+        source=constant("source", message.source, Source),
         action=_vector("action", message.action, finite=False),
         model_hash=_text("model_hash", message.model_hash, HASH_LIMIT),
         time_ns=time_ns,
@@ -384,7 +386,7 @@ def command_to_message(command: Reset | Move | Hold, time_ns: int) -> msg.Comman
 
 def command_from_message(message: msg.Command) -> Reset | Move | Hold:
     """Return the command of a message."""
-    kind = _constant("kind", message.kind, CommandKind)
+    kind = constant("kind", message.kind, CommandKind)
     if kind is CommandKind.RESET:
         return Reset(message.episode, message.seed)
     if kind is CommandKind.HOLD:
@@ -412,7 +414,7 @@ def receipt_to_message(receipt: Ready | Receipt | Failed, time_ns: int) -> msg.R
 
 def receipt_from_message(message: msg.Receipt, time_ns: int) -> Ready | Receipt | Failed:
     """Return what the recorder says in a message received at `time_ns`."""
-    kind = _constant("kind", message.kind, ReceiptKind)
+    kind = constant("kind", message.kind, ReceiptKind)
     if kind is ReceiptKind.READY:
         return Ready(message.episode)
     if kind is ReceiptKind.FAILED:

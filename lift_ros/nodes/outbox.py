@@ -8,7 +8,7 @@ from typing import Any
 
 from lift_ros.collection.exchange import Hold, Move, Party, Query, Receipt, Reset
 from lift_ros.collection.records import Episode, Step
-from lift_ros.nodes import convert
+from lift_ros.nodes import convert, wire
 
 
 class Outbox:
@@ -29,7 +29,7 @@ class Outbox:
 
     def command(self, command: Reset | Move | Hold) -> None:
         """Command the plant."""
-        message = convert.command_to_message(command, time.time_ns())
+        message = wire.encode_command(command, time.time_ns())
         if not isinstance(command, Hold):  # a hold is not answered
             self._command = message
         self._plant.publish(message)
@@ -37,13 +37,13 @@ class Outbox:
 
     def ask(self, query: Query) -> None:
         """Ask the policies."""
-        self._query = convert.query_to_message(query, time.time_ns())
+        self._query = wire.encode_query(query, time.time_ns())
         self._policies.publish(self._query)
         self.asked_ns = time.monotonic_ns()
 
     def record_step(self, step: Step) -> None:
         """Have a step recorded."""
-        self._record(self._steps, convert.step_to_message(step), (step.episode, step.index))
+        self._record(self._steps, wire.encode_step(step), (step.episode, step.index))
 
     def record_episode(self, episode: Episode) -> None:
         """Have the end of an episode recorded."""

@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Limits, Move, Observation, Refusal, Reset
-from lift_ros.nodes import convert, qos
+from lift_ros.nodes import qos, wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.guard import refusal_of
@@ -42,7 +42,7 @@ class PlantNode(LiftNode):
         self._stopped = False
         self._heard_ns = time.monotonic_ns()
         self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
-        self.listen(msg.Command, qos.COMMAND, convert.command_from_message, self._on_command)
+        self.listen(msg.Command, qos.COMMAND, wire.decode_command, self._on_command, raw=True)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
         self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
         self._motion_timer.cancel()
@@ -169,7 +169,7 @@ class PlantNode(LiftNode):
             self.set_status(Status.READY)
 
     def _publish(self, observation: Observation) -> None:
-        self._publisher.publish(convert.observation_to_message(observation, frame_id=self.value("frame_id")))
+        self._publisher.publish(wire.encode_observation(observation, self.value("frame_id")))
 
     def _repeat(self) -> None:
         if self._last is not None:

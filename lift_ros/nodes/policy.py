@@ -11,7 +11,7 @@ import lift_ros.msg as msg
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Source
-from lift_ros.nodes import convert, qos
+from lift_ros.nodes import qos, wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.policies.protocol import Policy, SeededPolicy
@@ -37,9 +37,7 @@ class PolicyNode(LiftNode):
     def connect(self) -> None:
         """Begin to answer; called by subclasses when they are ready to."""
         size = self.scenario.observation_size
-        self.listen(
-            msg.Query, qos.QUERY, lambda message: convert.query_from_message(message, size=size), self._on_query
-        )
+        self.listen(msg.Query, qos.QUERY, lambda data: wire.decode_query(data, size), self._on_query, raw=True)
 
     def make_policy(self) -> Policy | None:
         """Return the policy that the parameters name, or None where they name none."""
@@ -60,14 +58,14 @@ class PolicyNode(LiftNode):
         key = (query.episode, query.seed, query.step)
         if key == self._answered and self._last is not None:
             self.diagnostics.count("repeats")
-            self._publisher.publish(convert.proposal_to_message(self._last))
+            self._publisher.publish(wire.encode_proposal(self._last))
             return
         proposal = self._answer(query)
         if proposal is None:
             return
         if self.value("delay") > 0.0:
             time.sleep(self.value("delay"))
-        self._publisher.publish(convert.proposal_to_message(proposal))
+        self._publisher.publish(wire.encode_proposal(proposal))
         if proposal.action.size:
             self._answered, self._last = key, proposal
         self.diagnostics.count("queries")

@@ -15,7 +15,7 @@ from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.exchange import Receipt
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
-from lift_ros.nodes import convert, qos
+from lift_ros.nodes import convert, qos, wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.markers import trajectory_markers
@@ -50,7 +50,7 @@ class Recorder(LiftNode):
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
         self._writer: RunWriter | None = None
         self._open(uuid.uuid4().hex)
-        self.listen(msg.Step, qos.STEP, convert.step_from_message, self._on_step)
+        self.listen(msg.Step, qos.STEP, wire.decode_step, self._on_step, raw=True)
         self.listen(msg.Episode, qos.EPISODE, self._convert_episode, self._on_episode)
         self.every(READY_SECONDS, self._announce)
         self.every(RETRY_SECONDS, self._retry)
@@ -72,9 +72,7 @@ class Recorder(LiftNode):
         if self._writer is None:
             return
         free = self._writer.next_episode + bool(self._steps)
-        message = convert.receipt_to_message(Ready(free), time.time_ns())
-        message.header.frame_id = self._token
-        self._ready.publish(message)
+        self._ready.publish(wire.encode_receipt(Ready(free), time.time_ns(), self._token))
 
     def _retry(self) -> None:
         if self._writer is not None:
@@ -88,7 +86,7 @@ class Recorder(LiftNode):
         self.get_logger().error(str(error))
         self.set_status(Status.RECORDING_FAILED, str(error))
         self._close_writer()
-        self._receipts.publish(convert.receipt_to_message(Failed(str(error)), time.time_ns()))
+        self._receipts.publish(wire.encode_receipt(Failed(str(error)), time.time_ns()))
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
@@ -183,7 +181,7 @@ class Recorder(LiftNode):
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
 
     def _confirm(self, receipt: Receipt) -> None:
-        self._receipts.publish(convert.receipt_to_message(receipt, time.time_ns()))
+        self._receipts.publish(wire.encode_receipt(receipt, time.time_ns()))
 
     # --- for eyes --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import rclpy
 from isolation import isolated
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from rclpy.serialization import deserialize_message
 
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.transport import udp_alone
@@ -18,13 +19,14 @@ AnyNode = TypeVar("AnyNode", bound=LiftNode)
 
 
 class Kept:
-    """Stands in for a publisher."""
+    """Stands in for a publisher; what is published as bytes is kept as the message that `rclpy` makes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type | None = None) -> None:
         self.messages: list[Any] = []
+        self._kind = kind
 
     def publish(self, message: Any) -> None:
-        self.messages.append(message)
+        self.messages.append(deserialize_message(message, self._kind) if isinstance(message, bytes) else message)
 
     def take(self) -> list[Any]:
         """Return what was published since it was last asked."""

@@ -30,7 +30,8 @@ class Conversation:
 
     def __init__(self, node: ArbiterNode) -> None:
         self.node = node
-        self.plant, self.policies, self.steps, self.episodes = Kept(), Kept(), Kept(), Kept()
+        self.plant, self.policies = Kept(msg.Command), Kept(msg.Query)
+        self.steps, self.episodes = Kept(msg.Step), Kept()
         outbox = node._outbox
         outbox._plant, outbox._policies = self.plant, self.policies
         outbox._steps, outbox._episodes = self.steps, self.episodes

@@ -11,6 +11,7 @@ import pytest
 from lone_node import Kept, lone_node
 from std_srvs.srv import SetBool
 
+import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Limits, Move, Refusal, Reset
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
@@ -56,7 +57,7 @@ class Told:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.answers = Kept()
+        self.answers = Kept(msg.Observation)
         rig._publisher = self.answers
 
     def __call__(self, *commands: Reset | Move | Hold) -> list[tuple[int, int, int]]:
@@ -207,7 +208,7 @@ def test_watchdog_leaves_a_plant_alone_that_has_arrived_or_not_begun(tell: Told)
 
 def test_the_example_of_a_rig_arrives_where_it_is_told_to() -> None:
     with lone_node(LoopbackHardware, move_time=0.0, dimensions=3, watchdog=3600.0) as rig:
-        answers = Kept()
+        answers = Kept(msg.Observation)
         rig._publisher = answers
         rig._on_command(Reset(0, 1))
         rig._on_command(Move(0, 0, np.array([0.1, 0.2, 0.0])))
@@ -227,7 +228,7 @@ def test_the_example_of_a_rig_stays_where_it_was_stopped() -> None:
 
 def test_a_simulator_refuses_nothing_that_its_problem_would_execute() -> None:
     with lone_node(PositioningSimulator, scenario="po-none-d2", watchdog=3600.0) as node:
-        answers = Kept()
+        answers = Kept(msg.Observation)
         node._publisher = answers
         node._on_command(Reset(0, 1))
         radius = node.limits.action_radius

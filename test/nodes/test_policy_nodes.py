@@ -11,6 +11,7 @@ import pytest
 from live_graph import write_model
 from lone_node import Kept, lone_node
 
+import lift_ros.msg as msg
 from lift_ros.collection.exchange import Query
 from lift_ros.collection.records import Mode, Source
 from lift_ros.errors import UserError
@@ -33,7 +34,7 @@ class Asked:
 
     def __init__(self, node: PolicyNode) -> None:
         self.node = node
-        self.answers = Kept()
+        self.answers = Kept(msg.Proposal)
         node._publisher = self.answers
 
     def __call__(self, *queries: Query) -> list[list[float]]:

@@ -12,6 +12,7 @@ import pytest
 from live_graph import recorded
 from lone_node import Kept, lone_node
 
+import lift_ros.msg as msg
 from lift_ros.bags import BagError
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step, same
 from lift_ros.errors import UserError
@@ -38,7 +39,7 @@ class Fed:
 
     def __init__(self, node: Recorder) -> None:
         self.node = node
-        self.receipts, self.ready, self.markers = Kept(), Kept(), Kept()
+        self.receipts, self.ready, self.markers = Kept(msg.Receipt), Kept(msg.Receipt), Kept()
         node._receipts, node._ready, node._markers = self.receipts, self.ready, self.markers
 
     def __call__(self, *records: Step | Episode) -> list[tuple[str, int, int]]:
