@@ -24,7 +24,7 @@ def demo(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
         *sizes,
         *words,
     ]
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=170)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=380)
 
 
 def test_the_story_from_routine_to_report(tmp_path: Path) -> None:

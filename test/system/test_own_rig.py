@@ -16,7 +16,7 @@ from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-rig.md"
-WAIT_S = 170
+WAIT_S = 380
 
 
 def write_package(source: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-WAIT_S = 170
+WAIT_S = 380
 
 
 def tour() -> list[list[str]]:

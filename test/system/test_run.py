@@ -14,7 +14,7 @@ import pytest
 from lift_ros.bags.reader import RunReader, read_run
 from lift_ros.collection.records import Outcome
 
-WAIT_S = 150
+WAIT_S = 380
 
 
 def start_lift(*words: object) -> subprocess.Popen[str]:
