@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -233,6 +234,7 @@ def _live(node_class: type[LiftNode], signalled: list[int]) -> int:
     node = node_class()
     executor = make_executor(node.get_logger())
     executor.add_node(node)
+    gc.freeze()  # what is there now stays; looking through it again and again would only delay steps
     status = 0
     try:
         while not signalled and not node.ended.done():

@@ -58,14 +58,21 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     rows = [_arbiter(options, scenario)]
     if options.mode != "evaluate":
         rows.append(_entry("logging_policy", {"scenario": options.scenario}, options))
-    model = {"model": str(options.model.resolve())} if options.model else {}
-    rows.append(_entry("augmentor", {"scenario": options.scenario, **model}, options))
+    if _may_augment(options, rows[0]):
+        model = {"model": str(options.model.resolve())} if options.model else {}
+        rows.append(_entry("augmentor", {"scenario": options.scenario, **model}, options))
     if options.plant == SIMULATOR:
         rows.append(_entry(simulator_of(scenario), {"scenario": options.scenario}, options))
     if options.train_after:
         rows.append(_trainer(options))
     rows.append(_entry("recorder", {"run": str(options.run.resolve()), "facts": json.dumps(_facts(options))}, options))
     return rows
+
+
+def _may_augment(options: GraphOptions, arbiter: NodeEntry) -> bool:
+    """Whether anybody will ask the augmentor; where nobody does, the loop is faster without it."""
+    alone = options.mode == "collect" and arbiter.parameters["p"] == 0.0
+    return not alone or bool(options.model or options.train_after or "augmentor" in options.parameters)
 
 
 def simulator_of(scenario: Scenario) -> str:

@@ -26,6 +26,16 @@ def test_collecting_starts_arbiter_first_and_recorder_last() -> None:
     assert list(rows()) == ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "recorder"]
 
 
+def test_no_augmentor_where_nobody_would_ask_it(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.touch()
+    assert "augmentor" not in rows(p=0.0)
+    assert "augmentor" in rows(p=0.0, model=model)
+    assert "augmentor" in rows(p=0.0, train_after=3)
+    assert "augmentor" in rows(p=0.0, mode="shadow")
+    assert "augmentor" in rows(p=0.0, parameters={"augmentor": {"delay": 0.1}})
+
+
 def test_a_trainer_is_started_on_request_and_the_arbiter_waits_for_its_model() -> None:
     table = rows(train_after=7)
     assert table["trainer"].parameters["train_after"] == 7
