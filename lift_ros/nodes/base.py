@@ -34,7 +34,7 @@ from lift_ros.nodes.parameters import PARAMETERS, Parameter, describe, find
 from lift_ros.nodes.transport import prepare_transport
 
 # How long a node that was told to end may go on finishing what it has begun.
-FAREWELL_SECONDS = 0.6
+FAREWELL_SECONDS = 0.5
 LOG_SECONDS = 5.0
 
 

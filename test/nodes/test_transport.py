@@ -1,0 +1,58 @@
+"""Nodes speak UDP alone, unless the user has settings of their own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from lone_node import lone_node
+
+from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
+from lift_ros.nodes.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings, udp_alone
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (BUILTIN, PROFILE, OLD_PROFILE, "ROS_DISTRO"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(RANGE, "LOCALHOST")
+
+
+def test_loopback_is_kept_by_a_profile_that_exists() -> None:
+    settings = transport_settings()
+    (profile,) = (value for name, value in settings.items() if name in (PROFILE, OLD_PROFILE))
+    assert "127.0.0.1" in Path(profile).read_text()
+    assert settings[RANGE] == "SYSTEM_DEFAULT"
+
+
+def test_beyond_this_machine_only_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RANGE, "SUBNET")
+    assert transport_settings() == {BUILTIN: "UDPv4"}
+
+
+@pytest.mark.parametrize("name", [BUILTIN, PROFILE, OLD_PROFILE])
+def test_settings_of_the_user_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "/etc/mine.xml")
+    assert transport_settings() == {}
+
+
+def test_jazzy_has_its_own_name_for_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    assert OLD_PROFILE in transport_settings()
+    monkeypatch.setenv("ROS_DISTRO", "kilted")
+    assert PROFILE in transport_settings()
+
+
+def test_environment_is_as_before_afterwards() -> None:
+    before = dict(os.environ)
+    with udp_alone():
+        assert os.environ != before
+    assert dict(os.environ) == before
+
+
+def test_no_thread_of_a_node_serves_shared_memory() -> None:
+    with lone_node(LoopbackHardware):
+        threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+        assert any(name.startswith("dds.udp") for name in threads)
+        assert not any(name.startswith("dds.shm") for name in threads)
