@@ -29,7 +29,7 @@ def vectors(limit: int = 64, **options: Any) -> st.SearchStrategy[Any]:
 
 
 FINITE = {"allow_nan": False, "allow_infinity": False}
-finite, wishes = vectors(**FINITE), vectors()
+finite, wishes = vectors(9, **FINITE), vectors(9)
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 numbers = st.floats(allow_infinity=False)
 shares = st.floats(0, 1)
@@ -45,7 +45,7 @@ observations = st.builds(
     finite,
     finite,
     finite,
-    vectors(300, **FINITE),
+    vectors(70, **FINITE),
     numbers,
     st.booleans(),
     st.sampled_from(Refusal),
