@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -141,7 +142,8 @@ def main(arguments: argparse.Namespace) -> int:
         f"One update with its mini-batch, observation and action of size {DIM}, {EPISODES} episodes of {LENGTH} steps: "
         "stock d3rlpy draws plain transitions from its buffer, ours draws shortcuts. Median over "
         f"{rounds} rounds in turns. The share is the update's matrix products over what one product of 2048×2048 "
-        "matrices reaches in the same run.\n\n" + table
+        f"matrices reaches in the same run. Load of the machine meanwhile: {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} cores.\n\n" + table
     )
     print(text)
     if not arguments.quick:

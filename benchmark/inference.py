@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -68,7 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
         rows.append((name, "ours, `q_value`", *value, theirs[0] / value[0]))
         rows.append((name, "stock d3rlpy, `predict`", *theirs, 1.0))
     table = markdown_table(("hidden", "", "p50 [µs]", "p99 [µs]", "p50 of stock / p50"), rows)
-    text = f"{questions} single questions to an actor with {SIZE} inputs and outputs, on one thread.\n\n{table}"
+    text = f"{questions} single questions to an actor with {SIZE} inputs and outputs, on one thread. "
+    text += f"Load of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n\n{table}"
     print(text)
     if not arguments.quick:
         replace_section(RESULTS, "inference", text)
