@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,6 +168,11 @@ def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str
     }
 
 
+def _lossless(create: Callable[..., Any]) -> dict[str, bool]:
+    """Return what keeps pictures exact: Minari compresses them from 0.5.4 on, and has no such option before."""
+    return {"jpeg_encoding": False} if "jpeg_encoding" in inspect.signature(create).parameters else {}
+
+
 def export_minari(
     runs: Sequence[Path], out: Path, *, kind: str = "vector", drop_final: bool = False, skip_bad: bool = False
 ) -> MinariExport:
@@ -221,7 +227,7 @@ def export_minari(
                 action_space=gymnasium.spaces.Box(-bound, bound, (extent.action_size,), np.float64),
                 algorithm_name="LIFT",
                 description=f"Exported by lift_ros from {', '.join(path.name for path in runs)}",
-                jpeg_encoding=False,
+                **_lossless(minari.create_dataset_from_buffers),
             )
         (partial / name).rename(folder / name)
     except OSError as error:
