@@ -168,9 +168,13 @@ def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str
     }
 
 
-def _lossless(create: Callable[..., Any]) -> dict[str, bool]:
-    """Return what keeps pictures exact: Minari compresses them from 0.5.4 on, and has no such option before."""
-    return {"jpeg_encoding": False} if "jpeg_encoding" in inspect.signature(create).parameters else {}
+def _lossless(create: Callable[..., Any], kind: str) -> dict[str, bool]:
+    """Return what keeps pictures exact; before 0.5.4 Minari compresses them whatever it is told."""
+    if "jpeg_encoding" in inspect.signature(create).parameters:
+        return {"jpeg_encoding": False}
+    if kind == "image":
+        raise UserError("this Minari would change the pictures: export them with Minari 0.5.4 (numpy 2), or vectors")
+    return {}
 
 
 def export_minari(
@@ -188,6 +192,7 @@ def export_minari(
         from minari.data_collector import EpisodeBuffer
     except ImportError as error:
         raise UserError(f"exporting needs minari with HDF5: pip install 'minari[hdf5]' ({error})") from error
+    options = _lossless(minari.create_dataset_from_buffers, kind)
     folder, name = out.absolute().parent, dataset_name(out)
     if (folder / name).exists():
         raise UserError(f"{folder / name} exists already; choose another --out or remove it")
@@ -227,7 +232,7 @@ def export_minari(
                 action_space=gymnasium.spaces.Box(-bound, bound, (extent.action_size,), np.float64),
                 algorithm_name="LIFT",
                 description=f"Exported by lift_ros from {', '.join(path.name for path in runs)}",
-                **_lossless(minari.create_dataset_from_buffers),
+                **options,
             )
         (partial / name).rename(folder / name)
     except OSError as error:
