@@ -19,9 +19,9 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 import lift_ros.msg as msg
-from lift_ros.nodes import qos
+from lift_ros.graph import qos
+from lift_ros.graph.transport import prepare_transport
 from lift_ros.nodes.executor import make_executor
-from lift_ros.nodes.transport import prepare_transport
 
 READY_SECONDS = 120.0
 

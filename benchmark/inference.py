@@ -16,7 +16,7 @@ import torch
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.policies.learned import load_model
-from lift_ros.training.model_file import write_tensor_file
+from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.stock import StockLearner
 

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmark.timing import RESULTS, interleaved, markdown_table, replace_section
+from lift_ros.array_types import FloatArray
 from lift_ros.positioning.batched import BatchedPositioning
 from lift_ros.positioning.distortions import Distortion, make_distortion
 from lift_ros.positioning.dynamics import Dynamics
 from lift_ros.positioning.environment import ActivePositioning
 
-FloatArray = npt.NDArray[np.float64]
 Movement = Callable[[FloatArray, FloatArray], FloatArray]
 
 SECTION = "positioning"

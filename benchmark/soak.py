@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
-from lift_ros.nodes.graph import GraphOptions, graph_nodes
-from lift_ros.nodes.graph_run import own_domain
-from lift_ros.nodes.launching import process_specs
-from lift_ros.nodes.supervisor import Supervisor, stop_on_signals
+from lift_ros.graph.processes import process_specs
+from lift_ros.graph.run import own_domain
+from lift_ros.graph.supervisor import Supervisor, stop_on_signals
+from lift_ros.graph.table import GraphOptions, graph_nodes
 
 DATA = RESULTS.parent / "results-data" / "soak.json"
 SETTLING_SHARE = 0.1  # of the run: interpreters and allocators reach their size

@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from lift_ros.nodes.launch_graph import graph_description
+from lift_ros.graph.launch_description import graph_description
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -49,10 +49,10 @@ def may_import(module: str, name: str) -> bool:
     """Whether the rules let a file of the package import a module."""
     top = name.split(".")[0]
     if top in ROS or name.startswith("lift_ros.msg"):
-        return module.startswith("nodes/")
+        return module.startswith(("nodes/", "graph/"))
     if top in TORCH:
         lazily = top == "d3rlpy" and module == "shortcuts/picker.py"
-        return module.startswith("training/") or module == "policies/learned.py" or lazily
+        return module.startswith(("training/", "policies/model_file.py", "policies/learned.py")) or lazily
     if module.split("/")[0] in CORE and top not in {*sys.stdlib_module_names, "numpy", "lift_ros", "d3rlpy"}:
         return module.startswith(CORE_MAY.get(top, ("nowhere",)))
     return True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
-from lift_ros.training.model_file import Tensors, write_tensor_file
+from lift_ros.policies.model_file import Tensors, write_tensor_file
 from lift_ros.training.options import TrainingOptions
 
 RADIUS = 0.5

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import ByteArray, FloatArray, IntArray
 from lift_ros.bags.reader import LeftOut
 from lift_ros.bags.seen import seen_part
-from lift_ros.collection.records import Episode, FloatArray, Outcome
+from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
-
-IntArray = npt.NDArray[np.int64]
-ByteArray = npt.NDArray[np.uint8]
 
 PER_STEP = ("observations", "actions", "rewards", "positions", "sources", "images")
 PER_EPISODE = (

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.bags.faults import Malformed
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Rejection, Source, Step
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
 
 MAX_VALUES = 64

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.bags import definitions
 from lift_ros.bags.cdr import decode_episode, decode_step
 from lift_ros.bags.faults import BagError, EpisodeError, Malformed
 from lift_ros.bags.scan import Announced, Channel, Message, Tolerate, walk, walk_journal
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Step
+from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.seeds import episode_seed
 
 _STEP_PREFIX = 24  # encapsulation, stamp, empty frame, episode and step

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.bags.arrays import EpisodeArrays, IntArray, gather, join
+from lift_ros.array_types import BoolArray, IntArray
+from lift_ros.bags.arrays import EpisodeArrays, gather, join
 from lift_ros.bags.cdr import decode_episode
 from lift_ros.bags.faults import EpisodeError, Malformed
 from lift_ros.bags.reader import LeftOut, RunReader
@@ -35,8 +36,6 @@ from lift_ros.bags.tables import (
 )
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.errors import UserError
-
-BoolArray = npt.NDArray[np.bool_]
 
 _THREADED_SIZE = 128 * 1024  # bytes per episode; below, it costs mostly Python's own work, which threads do not share
 _MAX_WORKERS = 8

@@ -22,12 +22,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from lift_ros.collection.course import Course
+from lift_ros.collection.episode_under_way import EpisodeUnderWay
 from lift_ros.collection.exchange import (
-    Action,
     Deadline,
     Drop,
     Event,
+    Instruction,
     Limits,
     Observation,
     Party,
@@ -43,58 +43,58 @@ class AtOnce:
     """Stands in the table where a state may be left without waiting for an event."""
 
 
-Condition: TypeAlias = Callable[[Course], bool]
-Deed: TypeAlias = Callable[[Course], list[Action]]
+Condition: TypeAlias = Callable[[EpisodeUnderWay], bool]
+Deed: TypeAlias = Callable[[EpisodeUnderWay], list[Instruction]]
 Row: TypeAlias = tuple[Condition, Deed, State]
 Trigger: TypeAlias = type[Event] | type[AtOnce]
 
 # In a state, on an event, the first row whose condition holds says what is done and which state follows. An event that
 # the table does not name for a state is dropped. The rows of AtOnce are tried after each event and each transition.
 TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
-    (State.IDLE, Start): ((Course.always, Course.reset, State.RESETTING),),
+    (State.IDLE, Start): ((EpisodeUnderWay.always, EpisodeUnderWay.reset, State.RESETTING),),
     #
     (State.RESETTING, Observation): (
-        (Course.broken, Course.abort, State.FINISHING),
-        (Course.arrived, Course.record_and_arrive, State.FINISHING),
-        (Course.always, Course.ask, State.ASKING),
+        (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
+        (EpisodeUnderWay.arrived, EpisodeUnderWay.record_and_arrive, State.FINISHING),
+        (EpisodeUnderWay.always, EpisodeUnderWay.ask, State.ASKING),
     ),
-    (State.RESETTING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
-    (State.RESETTING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    (State.RESETTING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.RESETTING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
     (State.ASKING, Proposal): (
-        (Course.broken, Course.abort, State.FINISHING),
-        (Course.undecided, Course.nothing, State.ASKING),
-        (Course.always, Course.choose, State.CONFIRMING),
+        (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
+        (EpisodeUnderWay.undecided, EpisodeUnderWay.nothing, State.ASKING),
+        (EpisodeUnderWay.always, EpisodeUnderWay.choose, State.CONFIRMING),
     ),
     (State.ASKING, Deadline): (
-        (Course.broken, Course.abort, State.FINISHING),
-        (Course.undecided, Course.nothing, State.ASKING),
-        (Course.always, Course.choose, State.CONFIRMING),
+        (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
+        (EpisodeUnderWay.undecided, EpisodeUnderWay.nothing, State.ASKING),
+        (EpisodeUnderWay.always, EpisodeUnderWay.choose, State.CONFIRMING),
     ),
-    (State.ASKING, Receipt): ((Course.always, Course.nothing, State.ASKING),),
-    (State.ASKING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    (State.ASKING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.ASKING),),
+    (State.ASKING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
-    (State.CONFIRMING, AtOnce): ((Course.confirmed, Course.command, State.MOVING),),
-    (State.CONFIRMING, Receipt): ((Course.always, Course.nothing, State.CONFIRMING),),
-    (State.CONFIRMING, Proposal): ((Course.always, Course.nothing, State.CONFIRMING),),
-    (State.CONFIRMING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
-    (State.CONFIRMING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    (State.CONFIRMING, AtOnce): ((EpisodeUnderWay.confirmed, EpisodeUnderWay.command, State.MOVING),),
+    (State.CONFIRMING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.CONFIRMING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
     (State.MOVING, Observation): (
-        (Course.replaceable, Course.fall_back, State.MOVING),
-        (Course.broken, Course.abort, State.FINISHING),
-        (Course.arrived, Course.record_and_arrive, State.FINISHING),
-        (Course.exhausted, Course.record_and_give_up, State.FINISHING),
-        (Course.always, Course.record_and_ask, State.ASKING),
+        (EpisodeUnderWay.replaceable, EpisodeUnderWay.fall_back, State.MOVING),
+        (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
+        (EpisodeUnderWay.arrived, EpisodeUnderWay.record_and_arrive, State.FINISHING),
+        (EpisodeUnderWay.exhausted, EpisodeUnderWay.record_and_give_up, State.FINISHING),
+        (EpisodeUnderWay.always, EpisodeUnderWay.record_and_ask, State.ASKING),
     ),
-    (State.MOVING, Proposal): ((Course.always, Course.nothing, State.MOVING),),
-    (State.MOVING, Deadline): ((Course.always, Course.abort, State.FINISHING),),
-    (State.MOVING, Stop): ((Course.always, Course.abort, State.FINISHING),),
+    (State.MOVING, Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.MOVING),),
+    (State.MOVING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.MOVING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
-    (State.FINISHING, AtOnce): ((Course.closed, Course.nothing, State.IDLE),),
-    (State.FINISHING, Receipt): ((Course.always, Course.nothing, State.FINISHING),),
-    (State.FINISHING, Deadline): ((Course.always, Course.halt, State.IDLE),),
-    (State.FINISHING, Stop): ((Course.always, Course.halt, State.IDLE),),
+    (State.FINISHING, AtOnce): ((EpisodeUnderWay.closed, EpisodeUnderWay.nothing, State.IDLE),),
+    (State.FINISHING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.FINISHING),),
+    (State.FINISHING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
+    (State.FINISHING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
 }
 
 # The same table by state: the arbiter keeps the part of its present state at hand.
@@ -112,7 +112,7 @@ class Arbiter:
         self.drops: Counter[Drop] = Counter()
         self._rows = _ROWS[self.state]
         self._require_receipts = require_receipts
-        self._course: Course | None = None
+        self._course: EpisodeUnderWay | None = None
 
     @property
     def episode(self) -> int | None:
@@ -133,13 +133,13 @@ class Arbiter:
             return self._course.open_parties()
         return frozenset({Party.PLANT if self.state in (State.RESETTING, State.MOVING) else Party.RECORDER})
 
-    def handle(self, event: Event) -> list[Action]:
+    def handle(self, event: Event) -> list[Instruction]:
         """Take one event and return what is to be done now, in this order."""
         drop = self._take(event)
         if drop is not None or self._course is None:
             self.drops[drop or Drop.UNEXPECTED] += 1
             return []
-        actions: list[Action] = []
+        actions: list[Instruction] = []
         rows: tuple[Row, ...] = self._rows[type(event)]
         while True:
             for condition, deed, following in rows:
@@ -155,7 +155,7 @@ class Arbiter:
         if type(event) not in self._rows:
             return Drop.UNEXPECTED
         if isinstance(event, Start):
-            self._course = Course(event, self.limits, self._require_receipts)
+            self._course = EpisodeUnderWay(event, self.limits, self._require_receipts)
             return None
         if isinstance(event, Deadline) and event.party not in self.waiting_for:
             return Drop.UNEXPECTED

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.collection.records import Episode, FloatArray, Mode, Source, Step
+from lift_ros.array_types import FloatArray
+from lift_ros.collection.records import Episode, Mode, Source, Step
 
 if TYPE_CHECKING:
     from lift_ros.positioning.problem import Problem
@@ -228,4 +229,4 @@ class Halt:
     reason: str
 
 
-Action: TypeAlias = Reset | Ask | Move | Hold | RecordStep | RecordEpisode | Halt
+Instruction: TypeAlias = Reset | Ask | Move | Hold | RecordStep | RecordEpisode | Halt

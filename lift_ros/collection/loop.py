@@ -11,8 +11,8 @@ from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.exchange import (
     DEFAULT_BUDGET,
-    Action,
     Ask,
+    Instruction,
     Limits,
     Move,
     Observation,
@@ -58,7 +58,7 @@ def run_episode(
     arbiter = Arbiter(Limits.of(problem))
     actions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
     while actions:
-        following: list[Action] = []
+        following: list[Instruction] = []
         for action in actions:
             match action:
                 case Ask():

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Limits
-from lift_ros.collection.records import FloatArray, Rejection, Source
+from lift_ros.collection.records import Rejection, Source
 
 # A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
 RELATIVE_TOLERANCE = 1e-6

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from lift_ros.array_types import FloatArray
 
 
 def _empty() -> FloatArray:

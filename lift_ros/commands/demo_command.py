@@ -14,9 +14,9 @@ from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.evaluation.report import phase_summaries, text_table, write_report
 from lift_ros.evaluation.report_content import gather
-from lift_ros.nodes.graph import GraphOptions
-from lift_ros.nodes.graph_run import GraphResult, run_graph
-from lift_ros.nodes.supervisor import GraphFailed
+from lift_ros.graph.run import GraphResult, run_graph
+from lift_ros.graph.supervisor import GraphFailed
+from lift_ros.graph.table import GraphOptions
 from lift_ros.scenario import load_scenario
 
 DONE_FILE = "demo-folder"

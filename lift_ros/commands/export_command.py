@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _export_minari(arguments: argparse.Namespace) -> int:
-    from lift_ros.bags.minari_export import DATASETS_VARIABLE, export_minari
+    from lift_ros.bags.exporting.minari import DATASETS_VARIABLE, export_minari
 
     report = export_minari(
         arguments.source,

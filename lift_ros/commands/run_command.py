@@ -9,10 +9,10 @@ import yaml
 
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.nodes.graph import HARDWARE, SIMULATOR, GraphOptions
-from lift_ros.nodes.graph_run import run_graph
-from lift_ros.nodes.parameters import Value
-from lift_ros.nodes.supervisor import GraphFailed
+from lift_ros.graph.parameters import Value
+from lift_ros.graph.run import run_graph
+from lift_ros.graph.supervisor import GraphFailed
+from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

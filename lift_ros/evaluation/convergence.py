@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, begin_episode
 from lift_ros.positioning.batched import BatchedPositioning
@@ -16,8 +16,6 @@ from lift_ros.positioning.plants import make_dynamics
 from lift_ros.positioning.problem import Observed, Problem
 from lift_ros.scenario import Scenario
 from lift_ros.seeds import derive_seed
-
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_STEPS = 50
 REPORTED_STEPS = (5, 10, 30)

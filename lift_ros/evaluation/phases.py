@@ -8,7 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Rejection, Source
+from lift_ros.array_types import FloatArray
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
 
 
 class Phase(Enum):

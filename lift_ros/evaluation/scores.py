@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.collection.records import Episode, FloatArray
+from lift_ros.array_types import FloatArray
+from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 
 DEFAULT_BINS = 10

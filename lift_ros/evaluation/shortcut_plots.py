@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import BoolArray, FloatArray
 from lift_ros.errors import UserError
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def draw_heatmap(axes: Any, heatmap: FloatArray, title: str = "") -> Any:

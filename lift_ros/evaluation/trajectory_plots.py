@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.errors import UserError
 from lift_ros.evaluation.figures import write_figure
-
-FloatArray = npt.NDArray[np.float64]
 
 LOGGED, AUGMENTED = "#1f77b4", "#d62728"
 NAMES = {LOGGED: "logged step", AUGMENTED: "augmented step"}

@@ -12,12 +12,12 @@ from std_srvs.srv import Trigger
 import lift_ros.msg as msg
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.exchange import (
-    Action,
     Ask,
     Deadline,
     Event,
     Halt,
     Hold,
+    Instruction,
     Limits,
     Move,
     Observation,
@@ -32,11 +32,12 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
+from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
-from lift_ros.nodes import convert, qos, wire
+from lift_ros.graph import qos
+from lift_ros.nodes import convert, wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.notices import Failed, Ready
 from lift_ros.nodes.outbox import Outbox
 from lift_ros.scenario import load_scenario
 
@@ -194,7 +195,7 @@ class ArbiterNode(LiftNode):
         elif self._machine.state is State.IDLE:
             self._begin_if_due()
 
-    def _perform(self, action: Action) -> None:
+    def _perform(self, action: Instruction) -> None:
         match action:
             case Move():
                 if self._operator is Operator.PAUSE:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import lift_ros.msg as msg
+from lift_ros.collection.notices import Model
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
-from lift_ros.nodes import convert, qos
+from lift_ros.graph import qos
+from lift_ros.nodes import convert
 from lift_ros.nodes.base import run
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.notices import Model
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import Scenario

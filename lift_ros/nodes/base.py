@@ -26,12 +26,12 @@ from rclpy.utilities import remove_ros_args
 
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
-from lift_ros.nodes import qos
+from lift_ros.graph import qos
+from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
+from lift_ros.graph.transport import prepare_transport
 from lift_ros.nodes.convert import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
 from lift_ros.nodes.executor import SPIN_SECONDS, make_executor
-from lift_ros.nodes.parameters import PARAMETERS, Parameter, describe, find
-from lift_ros.nodes.transport import prepare_transport
 
 # How long a node that was told to end may go on finishing what it has begun.
 FAREWELL_SECONDS = 0.5

@@ -18,11 +18,11 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image
 
 import lift_ros.msg as msg
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
+from lift_ros.collection.notices import Failed, Model, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
-from lift_ros.nodes.notices import Failed, Model, Ready
 
-FloatArray = npt.NDArray[np.float64]
 Picture = npt.NDArray[np.uint8]
 Constant = TypeVar("Constant", bound=IntEnum)
 

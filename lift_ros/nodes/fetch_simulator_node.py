@@ -7,7 +7,8 @@ from typing import Any
 
 from sensor_msgs.msg import Image, JointState
 
-from lift_ros.nodes import convert, qos
+from lift_ros.graph import qos
+from lift_ros.nodes import convert
 from lift_ros.nodes.base import run
 from lift_ros.nodes.simulator import SimulatorNode
 from lift_ros.positioning.problem import Observed, Problem

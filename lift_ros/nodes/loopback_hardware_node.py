@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Limits
 from lift_ros.nodes.base import run
 from lift_ros.nodes.plant import PlantNode
-from lift_ros.positioning.problem import FloatArray, Observed
+from lift_ros.positioning.problem import Observed
 
 
 class LoopbackHardware(PlantNode):

@@ -9,7 +9,8 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from lift_ros.collection.records import FloatArray, Source, Step
+from lift_ros.array_types import FloatArray
+from lift_ros.collection.records import Source, Step
 
 BLUE = ColorRGBA(r=0.12, g=0.47, b=0.71, a=1.0)
 RED = ColorRGBA(r=0.84, g=0.15, b=0.16, a=1.0)

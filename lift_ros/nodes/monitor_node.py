@@ -12,12 +12,12 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from lift_ros.collection.records import Outcome, Source
+from lift_ros.graph import qos
+from lift_ros.graph.live_view import RunStatus
+from lift_ros.graph.parameters import Parameter
 from lift_ros.msg import Episode, Step
-from lift_ros.nodes import qos
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.live_view import RunStatus
-from lift_ros.nodes.parameters import Parameter
 
 DISTANCES_KEPT = 64
 RATE_WINDOW_S = 2.0

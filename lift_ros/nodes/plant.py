@@ -15,10 +15,11 @@ from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Limits, Move, Observation, Refusal, Reset
-from lift_ros.nodes import qos, wire
+from lift_ros.collection.refusals import refusal_of
+from lift_ros.graph import qos
+from lift_ros.nodes import wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.guard import refusal_of
 from lift_ros.positioning.problem import Observed
 
 MOTION_POLL_SECONDS = 0.002

@@ -11,7 +11,8 @@ import lift_ros.msg as msg
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Source
-from lift_ros.nodes import qos, wire
+from lift_ros.graph import qos
+from lift_ros.nodes import wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.policies.protocol import Policy, SeededPolicy

@@ -13,13 +13,14 @@ from visualization_msgs.msg import MarkerArray
 import lift_ros.msg as msg
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.exchange import Receipt
+from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
-from lift_ros.nodes import convert, qos, wire
+from lift_ros.graph import qos
+from lift_ros.nodes import convert, wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.markers import trajectory_markers
-from lift_ros.nodes.notices import Failed, Ready
 
 READY_SECONDS = 1.0
 RETRY_SECONDS = 5.0

@@ -20,7 +20,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from lift_ros.bags.replaying import Recorded, RecordedTopic, choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
-from lift_ros.nodes.transport import prepare_transport
+from lift_ros.graph.transport import prepare_transport
 
 QUEUE = 1000
 POLL_SECONDS = 0.05

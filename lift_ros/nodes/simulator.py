@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Limits
 from lift_ros.errors import UserError
 from lift_ros.nodes.plant import PlantNode
-from lift_ros.positioning.problem import FloatArray, Observed, Problem
+from lift_ros.positioning.problem import Observed, Problem
 from lift_ros.scenario import Scenario, load_scenario
 
 

@@ -14,13 +14,14 @@ from typing import Any
 import lift_ros.msg as msg
 from lift_ros.bags import RunReader
 from lift_ros.collection.exchange import Receipt
+from lift_ros.collection.notices import Failed, Model, Ready
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.nodes import convert, qos
+from lift_ros.graph import qos
+from lift_ros.nodes import convert
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.notices import Failed, Model, Ready
-from lift_ros.nodes.training_job import TrainingJob
+from lift_ros.training.job import TrainingJob
 
 POLL_SECONDS = 0.1
 RETRY_SECONDS = 5.0

@@ -16,8 +16,10 @@ import numpy.typing as npt
 from rclpy.serialization import deserialize_message, serialize_message
 
 import lift_ros.msg as msg
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
-from lift_ros.collection.records import FloatArray, Mode, Rejection, Source, Step
+from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.records import Mode, Rejection, Source, Step
 from lift_ros.nodes import convert
 from lift_ros.nodes.convert import (
     CONTEXT_LIMIT,
@@ -29,7 +31,6 @@ from lift_ros.nodes.convert import (
     ReceiptKind,
     shorten,
 )
-from lift_ros.nodes.notices import Failed, Ready
 
 Picture: TypeAlias = npt.NDArray[np.uint8]
 Fields: TypeAlias = tuple[tuple[str, str], ...]

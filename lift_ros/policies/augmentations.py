@@ -14,18 +14,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
-from lift_ros.policies.ball import shorten, uniform_in_ball
 from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.positioning.ball import shorten, uniform_in_ball
 from lift_ros.seeds import generator
 
 if TYPE_CHECKING:
     from lift_ros.scenario import Scenario
 
-FloatArray = npt.NDArray[np.float64]
 
 LEARNED = "learned"
 

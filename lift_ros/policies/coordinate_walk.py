@@ -6,14 +6,12 @@ import math
 from collections.abc import Generator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.policies.ball import shorten
 from lift_ros.policies.displacement import DisplacementReader
+from lift_ros.positioning.ball import shorten
 from lift_ros.seeds import generator
-
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_STEP = 0.025
 STEP_FLOOR = 1e-3

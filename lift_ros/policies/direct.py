@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from lift_ros.policies.ball import shorten
+from lift_ros.array_types import FloatArray
 from lift_ros.policies.displacement import DisplacementReader
-
-FloatArray = npt.NDArray[np.float64]
+from lift_ros.positioning.ball import shorten
 
 
 class DirectPolicy:

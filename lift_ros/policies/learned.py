@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import Float32Array, FloatArray
 from lift_ros.errors import UserError
-from lift_ros.training.model_file import TensorFile, Tensors, read_tensor_file
+from lift_ros.policies.model_file import TensorFile, Tensors, read_tensor_file
 
-FloatArray = npt.NDArray[np.float64]
-Float32Array = npt.NDArray[np.float32]
 Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
 
 MODEL_KIND = "model"

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.policies.ball import shorten
+from lift_ros.positioning.ball import shorten
 from lift_ros.positioning.distortions import (
     Blend,
     Distortion,
@@ -23,7 +23,6 @@ from lift_ros.positioning.distortions import (
 from lift_ros.positioning.dynamics import Dynamics
 from lift_ros.positioning.problem import Observed
 
-FloatArray = npt.NDArray[np.float64]
 Solver = Callable[[Distortion, FloatArray, FloatArray, FloatArray, float], FloatArray]
 
 _HALVINGS = 60  # of an interval of length about 1: down to rounding errors

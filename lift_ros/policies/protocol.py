@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
+from lift_ros.array_types import FloatArray
 
 if TYPE_CHECKING:
     from lift_ros.positioning.problem import Observed
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @runtime_checkable

@@ -8,13 +8,12 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, SeededPolicy
 
-FloatArray = npt.NDArray[np.float64]
 Routine = Generator[FloatArray, FloatArray, Any]
 
 

@@ -8,13 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import BoolArray, FloatArray, IntArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Columns, norm, squared_norm
 from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 _CLEARLY_INSIDE = 1 - 1e-12  # so far below the squared radius rounding cannot change which action is too long
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 Column = Any  # a float, or an array over contexts: the same code serves both
 Columns = Sequence[Column] | FloatArray  # along the first axis
 

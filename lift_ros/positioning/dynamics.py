@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Distortion
 from lift_ros.seeds import generator
 
-FloatArray = npt.NDArray[np.float64]
 ObservationKind = Literal["position", "displacement"]
 OBSERVATION_KINDS: tuple[ObservationKind, ...] = ("position", "displacement")
 LOW, HIGH = -1.0, 1.0

@@ -6,14 +6,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Distortion, make_distortion
 from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, ObservationKind, Start
 from lift_ros.positioning.simulated import Mover
 
-FloatArray = npt.NDArray[np.float64]
 Info = dict[str, Any]
 
 _SEED_LIMIT = 2**63

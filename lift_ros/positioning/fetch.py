@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.policies.ball import shorten
+from lift_ros.positioning.ball import shorten
 from lift_ros.positioning.fetch_arm import FetchArm
 from lift_ros.positioning.offscreen import OffscreenCamera
 from lift_ros.positioning.problem import Bounds, Observed
 from lift_ros.seeds import generator
-
-FloatArray = npt.NDArray[np.float64]
 
 SIZE = 3
 GOAL_RANGE = 0.15  # of goals and objects around the gripper's initial position, in metres, as in gymnasium-robotics

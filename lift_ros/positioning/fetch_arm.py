@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-
-FloatArray = npt.NDArray[np.float64]
 
 _SUBSTEPS = 20
 _SETTLING_STEPS = 500  # until the gripper rests

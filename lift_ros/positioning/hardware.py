@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.positioning.problem import FloatArray, Observed
+from lift_ros.positioning.problem import Observed
 
 
 class HardwareDescription:

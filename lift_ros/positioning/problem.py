@@ -8,7 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from lift_ros.array_types import FloatArray
+
 Bounds = tuple[FloatArray, FloatArray]
 
 

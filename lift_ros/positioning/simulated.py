@@ -7,12 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Columns, norm
 from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, Start
 from lift_ros.positioning.problem import Bounds, Observed
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Mover:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray, IntArray
 from lift_ros.errors import UserError
-from lift_ros.shortcuts.rule import FloatArray, IntArray, Rule, make_nodes, weights
+from lift_ros.shortcuts.rule import Rule, make_nodes, weights
 
 
 def candidates(

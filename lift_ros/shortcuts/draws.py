@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lift_ros.array_types import BoolArray, FloatArray, IntArray
 from lift_ros.shortcuts.pairs import Rows
-from lift_ros.shortcuts.rule import BoolArray, FloatArray, IntArray, Nodes
+from lift_ros.shortcuts.rule import Nodes
 
 _ROUNDS = (1, 2, 4, 8, 16, 32, 64)  # proposals per start and round; whoever is left is drawn from all its candidates
 _TOGETHER = 1 << 20  # candidates enumerated at once

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.shortcuts.rule import FloatArray, IntArray, Nodes
+from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.shortcuts.rule import Nodes
 
 _STRIP = 32  # starts per strip
 _TILE = 1 << 17  # pairs looked at together, so that they stay in the cache

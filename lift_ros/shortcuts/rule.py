@@ -13,13 +13,9 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import BoolArray, FloatArray, IntArray
 from lift_ros.errors import UserError
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 STRATEGIES = ("weighted", "inverse_distance", "uniform", "best")
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import Float32Array, IntArray
 from lift_ros.errors import UserError
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.draws import Draws
 from lift_ros.shortcuts.pairs import make_rows
-from lift_ros.shortcuts.rule import STRATEGIES, IntArray, Rule, make_nodes
-
-Float32Array = npt.NDArray[np.float32]
+from lift_ros.shortcuts.rule import STRATEGIES, Rule, make_nodes
 
 _BLOCK = 4096  # transitions drawn ahead: the price of a call into numpy is shared by several batches
 _BLOCK_BYTES = 1 << 23  # fewer of them where observations are images

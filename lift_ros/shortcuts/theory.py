@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import BoolArray, FloatArray
 from lift_ros.errors import UserError
-from lift_ros.shortcuts.rule import BoolArray, FloatArray, Nodes, Rule, discounted_returns, make_nodes
+from lift_ros.shortcuts.rule import Nodes, Rule, discounted_returns, make_nodes
 
 Move = Callable[[FloatArray, FloatArray], FloatArray]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.errors import UserError
+from lift_ros.policies.model_file import read_tensor_file, write_tensor_file
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.learners import Learner
-from lift_ros.training.model_file import read_tensor_file, write_tensor_file
 
 CHECKPOINT_KIND = "checkpoint"
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.bags.arrays import EpisodeArrays, gather
 from lift_ros.bags.hindsight import NO_POSITIONS, UNFINISHED
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 
 from lift_ros.errors import UserError
+from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
 from lift_ros.training.cql import CQL, Batch, CQLSettings
 from lift_ros.training.dense import Adam, DenseParameters, ScalarAdam
-from lift_ros.training.model_file import Tensors
 from lift_ros.training.options import TrainingOptions
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
-from lift_ros.training.model_file import write_bytes
+from lift_ros.policies.model_file import write_bytes
 
 OPSET = 17
 IR_VERSION = 8

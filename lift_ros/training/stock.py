@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from lift_ros.errors import UserError
+from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.model_file import Tensors
 from lift_ros.training.options import TrainingOptions
 
 # gym, which d3rlpy still imports, otherwise prints a notice about itself.

@@ -18,12 +18,12 @@ import lift_ros
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
+from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
 from lift_ros.training.data import TrainingData, from_episodes
 from lift_ros.training.learners import Learner, make_learner
-from lift_ros.training.model_file import Tensors, pack, write_bytes
 from lift_ros.training.options import TrainingOptions
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better

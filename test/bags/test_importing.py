@@ -29,13 +29,13 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
-from lift_ros.bags.importing import import_bag
-from lift_ros.bags.importing_episodes import find_episodes
-from lift_ros.bags.importing_fields import fields_of, parse_path
-from lift_ros.bags.importing_images import to_rgb
-from lift_ros.bags.importing_mapping import Mapping, load_mapping, parse_mapping
-from lift_ros.bags.importing_samples import match, moving_rows, split_at_gaps
-from lift_ros.bags.importing_streams import open_bag
+from lift_ros.bags.importing.episodes import find_episodes
+from lift_ros.bags.importing.fields import fields_of, parse_path
+from lift_ros.bags.importing.images import to_rgb
+from lift_ros.bags.importing.importer import import_bag
+from lift_ros.bags.importing.mapping import Mapping, load_mapping, parse_mapping
+from lift_ros.bags.importing.samples import match, moving_rows, split_at_gaps
+from lift_ros.bags.importing.streams import open_bag
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.errors import UserError

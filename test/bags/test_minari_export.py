@@ -11,7 +11,7 @@ from d3rlpy.dataset import MDPDataset
 from d3rlpy.datasets import get_minari
 from sample_run import drive, write_run
 
-from lift_ros.bags.minari_export import dataset_name, environment_of, export_minari
+from lift_ros.bags.exporting.minari import dataset_name, environment_of, export_minari
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario

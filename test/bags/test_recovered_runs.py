@@ -9,7 +9,7 @@ import pytest
 from bag_samples import sample_episode
 
 from lift_ros.bags import RunReader, RunWriter
-from lift_ros.bags.minari_export import seen_by, usable_episodes
+from lift_ros.bags.exporting.minari import seen_by, usable_episodes
 from lift_ros.collection.records import Episode
 from lift_ros.evaluation.trajectory_plots import plot_trajectories
 from lift_ros.training.data import from_episodes

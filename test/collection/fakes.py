@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import FloatArray
 from lift_ros.positioning.problem import Observed
 from lift_ros.seeds import generator
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from lift_ros.collection.arbiter import TRANSITIONS, Arbiter, AtOnce
-from lift_ros.collection.course import Course
+from lift_ros.collection.episode_under_way import EpisodeUnderWay
 from lift_ros.collection.exchange import (
-    Action,
     Ask,
     Deadline,
     Drop,
     Event,
     Halt,
     Hold,
+    Instruction,
     Limits,
     Move,
     Observation,
@@ -47,37 +47,37 @@ class Rig:
         self, mode: Mode = Mode.COLLECT, p: float = 1.0, budget: int = 20, receipts: bool = False, step_limit: int = 100
     ) -> None:
         self.arbiter = Arbiter(Limits(2, 2, 0.5, step_limit, BOX), require_receipts=receipts)
-        self.log: list[Action] = []
+        self.log: list[Instruction] = []
         self.time_ns = 0
         self.start = Start(EPISODE, RUN_SEED, mode, p, budget, 5)
 
-    def feed(self, event: Event) -> list[Action]:
+    def feed(self, event: Event) -> list[Instruction]:
         actions = self.arbiter.handle(event)
         self.log += actions
         return actions
 
-    def begin(self, values: Any = (0.5, 0.5), **fields: Any) -> list[Action]:
+    def begin(self, values: Any = (0.5, 0.5), **fields: Any) -> list[Instruction]:
         self.feed(self.start)
         return self.observe(values, **fields)
 
-    def observe(self, values: Any = (0.5, 0.5), step: int | None = None, **fields: Any) -> list[Action]:
+    def observe(self, values: Any = (0.5, 0.5), step: int | None = None, **fields: Any) -> list[Instruction]:
         refused = fields.get("refusal", Refusal.NONE) is not Refusal.NONE
         if step is None:
             step = self.arbiter.step + (self.arbiter.state is State.MOVING and not refused)
         values = np.array(values, dtype=float)
         return self.feed(Observation(EPISODE, step, values, fields.pop("position", values), **fields))
 
-    def propose(self, source: Source, action: Any, step: int | None = None, **fields: Any) -> list[Action]:
+    def propose(self, source: Source, action: Any, step: int | None = None, **fields: Any) -> list[Instruction]:
         step = self.arbiter.step if step is None else step
         return self.feed(Proposal(EPISODE, step, source, np.array(action, dtype=float), **fields))
 
-    def both(self, routine: Any = SLOW, augmentor: Any = FAST) -> list[Action]:
+    def both(self, routine: Any = SLOW, augmentor: Any = FAST) -> list[Instruction]:
         return self.propose(ROUTINE, routine) + self.propose(AUGMENTOR, augmentor)
 
-    def deadline(self, party: Party) -> list[Action]:
+    def deadline(self, party: Party) -> list[Instruction]:
         return self.feed(Deadline(EPISODE, self.arbiter.step, party))
 
-    def receipt(self, step: int | None) -> list[Action]:
+    def receipt(self, step: int | None) -> list[Instruction]:
         return self.feed(Receipt(EPISODE, step))
 
     def only(self, kind: type[Kind]) -> Kind:
@@ -89,7 +89,7 @@ class Rig:
         return [action for action in self.log if isinstance(action, kind)][-1]
 
 
-def kinds(actions: list[Action]) -> list[type[Action]]:
+def kinds(actions: list[Instruction]) -> list[type[Instruction]]:
     return [type(action) for action in actions]
 
 
@@ -682,8 +682,8 @@ def test_every_state_can_be_entered_and_left() -> None:
 def test_the_last_row_of_every_event_is_unconditional() -> None:
     for (_, trigger), rows in TRANSITIONS.items():
         if trigger is not AtOnce:
-            assert rows[-1][0] is Course.always
-            assert all(row[0] is not Course.always for row in rows[:-1])
+            assert rows[-1][0] is EpisodeUnderWay.always
+            assert all(row[0] is not EpisodeUnderWay.always for row in rows[:-1])
 
 
 def test_every_state_with_an_episode_can_be_stopped_and_can_run_out_of_time() -> None:

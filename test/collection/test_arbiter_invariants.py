@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.exchange import (
-    Action,
     Ask,
     Deadline,
     Event,
     Hold,
+    Instruction,
     Limits,
     Move,
     Observation,
@@ -95,17 +95,17 @@ def limits() -> Limits:
     return Limits(2, 2, 0.5, 4, (np.full(2, -1.0), np.full(2, 1.0)))
 
 
-def play(receipts: bool, events: list[Event]) -> list[tuple[Event, list[Action]]]:
+def play(receipts: bool, events: list[Event]) -> list[tuple[Event, list[Instruction]]]:
     arbiter = Arbiter(limits(), require_receipts=receipts)
     return [(event, arbiter.handle(event)) for event in events]
 
 
-def flat(history: list[tuple[Event, list[Action]]]) -> list[Action]:
+def flat(history: list[tuple[Event, list[Instruction]]]) -> list[Instruction]:
     return [action for _, actions in history for action in actions]
 
 
-def episodes_of(actions: list[Action]) -> list[list[Action]]:
-    parts: list[list[Action]] = []
+def episodes_of(actions: list[Instruction]) -> list[list[Instruction]]:
+    parts: list[list[Instruction]] = []
     for action in actions:
         if isinstance(action, Reset):
             parts.append([])

@@ -16,8 +16,8 @@ from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Source, same, without_times
 from lift_ros.policies.augmentations import make_augmentation
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
+from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.scenario import load_scenario
-from lift_ros.training.model_file import write_tensor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120.0

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.evaluation.comparison import DIRECT, LOGGING_POLICY, OPTIMAL, compare, make_judge, yardsticks
 from lift_ros.evaluation.convergence import BatchPolicy, Convergence, context_seeds, converge
@@ -16,7 +16,6 @@ from lift_ros.evaluation.convergence_plot import plot_convergence
 from lift_ros.scenario import load_scenario
 
 SCENARIO = load_scenario("po-blend-d2")
-FloatArray = npt.NDArray[np.float64]
 
 
 class Homeward:

@@ -25,10 +25,10 @@ import lift_ros.msg as msg
 from lift_ros.bags import RunReader
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
-from lift_ros.nodes import qos
-from lift_ros.nodes.launching import node_command
-from lift_ros.nodes.transport import udp_alone
-from lift_ros.training.model_file import write_tensor_file
+from lift_ros.graph import qos
+from lift_ros.graph.processes import node_command
+from lift_ros.graph.transport import udp_alone
+from lift_ros.policies.model_file import write_tensor_file
 
 ROOT = Path(__file__).parents[2]
 ENOUGH = 100.0  # seconds; a test that waits longer has failed, however loaded the machine is

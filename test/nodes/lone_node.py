@@ -12,8 +12,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 
+from lift_ros.graph.transport import udp_alone
 from lift_ros.nodes.base import LiftNode
-from lift_ros.nodes.transport import udp_alone
 
 AnyNode = TypeVar("AnyNode", bound=LiftNode)
 

@@ -13,11 +13,11 @@ from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
+from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Source
 from lift_ros.nodes.arbiter_node import ArbiterNode
 from lift_ros.nodes.convert import CommandKind
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.notices import Failed, Ready
 
 VALUES = np.array([0.5, -0.25])
 ACTION = np.array([0.01, 0.0])

@@ -16,10 +16,10 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
+from lift_ros.collection.notices import Failed, Model, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step, same
 from lift_ros.nodes import convert
 from lift_ros.nodes.convert import CommandKind, MessageError, ReceiptKind
-from lift_ros.nodes.notices import Failed, Model, Ready
 
 TIME = 1_700_000_000_123_456_789
 # A deadline per example says nothing on a loaded machine.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from live_graph import ENOUGH, ROOT, LiveGraph, live_graph
 
-from lift_ros.nodes.parameters import PARAMETERS
+from lift_ros.graph.parameters import PARAMETERS
 
 ALONE = {
     "positioning_simulator": "READY",

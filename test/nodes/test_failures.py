@@ -13,7 +13,7 @@ from std_srvs.srv import SetBool, Trigger
 
 import lift_ros.msg as msg
 from lift_ros.collection.records import Outcome, Rejection, Source
-from lift_ros.nodes import qos
+from lift_ros.graph import qos
 from lift_ros.scenario import load_scenario
 
 SCENARIO = "po-none-d2"

@@ -13,12 +13,12 @@ from lone_node import Kept, lone_node
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Query
+from lift_ros.collection.notices import Model
 from lift_ros.collection.records import Mode, Source
 from lift_ros.errors import UserError
 from lift_ros.nodes.augmentor_node import Augmentor, load_checked_model
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.logging_policy_node import LoggingPolicy
-from lift_ros.nodes.notices import Model
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.scenario import load_scenario
 

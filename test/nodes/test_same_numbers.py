@@ -11,7 +11,7 @@ from live_graph import LiveGraph, assert_same, live_graph, recorded, write_model
 
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Source
-from lift_ros.nodes.graph import PATIENT_DEADLINES, simulator_of
+from lift_ros.graph.table import PATIENT_DEADLINES, simulator_of
 from lift_ros.policies.learned import load_model
 from lift_ros.scenario import load_scenario
 

@@ -18,12 +18,12 @@ from lift_ros.collection.exchange import Receipt
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
+from lift_ros.graph.table import PATIENT_DEADLINES
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.graph import PATIENT_DEADLINES
 from lift_ros.nodes.trainer_node import Trainer
-from lift_ros.nodes.training_job import TrainingJob
 from lift_ros.policies.learned import load_model
 from lift_ros.scenario import load_scenario
+from lift_ros.training.job import TrainingJob
 
 SCENARIO = "po-none-d2"
 TRAIN_AFTER, EPISODES = 3, 6

@@ -16,10 +16,10 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
+from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Mode, Rejection, Source, Step
 from lift_ros.nodes import convert, wire
 from lift_ros.nodes.convert import MessageError
-from lift_ros.nodes.notices import Failed, Ready
 
 NOW = 1_794_800_000_123_456_789
 

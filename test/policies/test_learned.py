@@ -13,8 +13,8 @@ from training_samples import RADIUS, model_content, write_model
 
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.policies.protocol import Policy
-from lift_ros.training.model_file import write_tensor_file
 
 
 def reference(tensors: dict[str, Any], prefix: str, values: Any) -> Any:

@@ -6,11 +6,11 @@ import pytest
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode, Outcome
 from lift_ros.errors import UserError
-from lift_ros.policies.ball import shorten, uniform_in_ball
 from lift_ros.policies.direct import DirectPolicy
 from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import InformedPolicy, Policy, inform
 from lift_ros.positioning import DISTORTIONS
+from lift_ros.positioning.ball import shorten, uniform_in_ball
 from lift_ros.positioning.distortions import make_distortion
 from lift_ros.positioning.dynamics import Dynamics
 from lift_ros.positioning.problem import Observed

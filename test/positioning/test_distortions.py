@@ -3,16 +3,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning import DISTORTIONS
 from lift_ros.positioning.distortions import REGION_MEANS, Distortion, make_distortion
 
-FloatArray = npt.NDArray[np.float64]
 NAMES = sorted(DISTORTIONS)
 LINEAR = ("none", "blend", "rot")
 BOUNDED = ("scale", "regrot", "sin")

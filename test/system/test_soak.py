@@ -8,9 +8,9 @@ from pathlib import Path
 
 from benchmark.soak import Usage
 from lift_ros.bags.reader import RunReader
-from lift_ros.nodes.graph import GraphOptions, graph_nodes
-from lift_ros.nodes.launching import process_specs
-from lift_ros.nodes.supervisor import Supervisor
+from lift_ros.graph.processes import process_specs
+from lift_ros.graph.supervisor import Supervisor
+from lift_ros.graph.table import GraphOptions, graph_nodes
 
 SETTLED, ENOUGH = 10, 80  # episodes
 WAIT_S = 380.0

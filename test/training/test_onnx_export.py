@@ -12,8 +12,8 @@ from training_samples import model_content
 
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import load_model
+from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.training import export_onnx
-from lift_ros.training.model_file import write_tensor_file
 
 
 @pytest.mark.parametrize("scaled", [True, False])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from lone_node import lone_node
 
+from lift_ros.graph.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings, udp_alone
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
-from lift_ros.nodes.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings, udp_alone
 
 
 @pytest.fixture(autouse=True)

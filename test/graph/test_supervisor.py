@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lift_ros.nodes.supervisor import GraphFailed, ProcessSpec, Supervisor, stop_on_signals
+from lift_ros.graph.supervisor import GraphFailed, ProcessSpec, Supervisor, stop_on_signals
 
 WAIT_FOREVER = "import time\nwhile True: time.sleep(0.05)"
 SAY_INTERRUPTED = """
@@ -151,7 +151,7 @@ def test_quiet_processes_speak_to_the_handler_alone() -> None:
 def test_children_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
     code = f"""
 import sys
-from lift_ros.nodes.supervisor import ProcessSpec, Supervisor
+from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 spec = ProcessSpec('child', [sys.executable, '-S', '-c', {WAIT_FOREVER!r}])
 with Supervisor([spec], log=lambda line: None) as supervisor:
     print(supervisor.pid('child'), flush=True)

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lift_ros.nodes.graph import NodeEntry
-from lift_ros.nodes.parameters import Value
-from lift_ros.nodes.supervisor import ProcessSpec
+from lift_ros.graph.parameters import Value
+from lift_ros.graph.supervisor import ProcessSpec
+from lift_ros.graph.table import NodeEntry
 
 
 def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domain: int) -> list[ProcessSpec]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.errors import UserError
-from lift_ros.nodes.parameters import PARAMETERS, Value, find
+from lift_ros.graph.parameters import PARAMETERS, Value, find
 from lift_ros.scenario import Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.

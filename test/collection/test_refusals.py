@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from lift_ros.collection.exchange import Limits, Refusal
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
-from lift_ros.nodes.guard import refusal_of
+from lift_ros.collection.refusals import refusal_of
 
 LIMITS = Limits(2, 2, 0.3, 100, (np.full(2, -1.0), np.full(2, 1.0)))
 NOWHERE = np.empty(0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from lift_ros.array_types import FloatArray
 
 _INSIDE = 1.0 - 1e-15  # so that rounding cannot leave a shortened action outside
 

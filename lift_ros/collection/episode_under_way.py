@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import (
-    Action,
     Ask,
     Deadline,
     Drop,
     Halt,
     Hold,
+    Instruction,
     Limits,
     Move,
     Observation,
@@ -32,7 +33,7 @@ from lift_ros.collection.exchange import (
     Stop,
 )
 from lift_ros.collection.proposals import check_action, check_augmentation, describe
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Rejection, Source, Step
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.seeds import episode_seed, generator
 
@@ -83,7 +84,7 @@ class _Question:
         return self.augmentor if source is Source.AUGMENTOR else self.routine
 
 
-class Course:
+class EpisodeUnderWay:
     """One episode under way, from its start to the confirmation of its record."""
 
     def __init__(self, start: Start, limits: Limits, require_receipts: bool) -> None:
@@ -276,15 +277,15 @@ class Course:
 
     # Actions of the table ---------------------------------------------------------------------------------------------
 
-    def nothing(self) -> list[Action]:
+    def nothing(self) -> list[Instruction]:
         """Wait on."""
         return []
 
-    def reset(self) -> list[Action]:
+    def reset(self) -> list[Instruction]:
         """Have the plant begin the episode."""
         return [Reset(self.episode, self._seed)]
 
-    def ask(self) -> list[Action]:
+    def ask(self) -> list[Instruction]:
         """Draw u and put the one query that carries reset and question."""
         seen, start = self._seen(), self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
@@ -301,7 +302,7 @@ class Course:
             return BOTH if self._p > 0.0 and self._left > 0 else ROUTINE_ALONE
         return BOTH if mode is Mode.SHADOW else AUGMENTOR_ALONE
 
-    def choose(self) -> list[Action]:
+    def choose(self) -> list[Instruction]:
         """Make the p-switch: decide who acts, and note why the augmentor does not where it was its turn."""
         question, mode = self._question, self._start.mode
         question.source = self._indispensable
@@ -320,46 +321,46 @@ class Course:
             return Rejection.LATE
         return Rejection.STALE if question.augmentor_stale else Rejection.MISSING
 
-    def command(self) -> list[Action]:
+    def command(self) -> list[Instruction]:
         """Command the chosen action."""
         question = self._question
         question.time_ns = self._now
         return [Move(self.episode, len(self.steps), question.answer_of(question.source).action())]
 
-    def fall_back(self) -> list[Action]:
+    def fall_back(self) -> list[Instruction]:
         """Command the logging policy's action in place of the augmentor's, which the plant refused."""
         self._question.source = Source.LOGGING_POLICY
         self._question.rejection = REJECTION_OF[self._refusal]
         self._reason = ""
         return self.command()
 
-    def record_and_ask(self) -> list[Action]:
+    def record_and_ask(self) -> list[Instruction]:
         """Record the step just made and ask for the next."""
         return [*self._record(), *self.ask()]
 
-    def record_and_arrive(self) -> list[Action]:
+    def record_and_arrive(self) -> list[Instruction]:
         """Record the step just made, if there was one, and end at the goal."""
         return [*self._record(), self._end(Outcome.REACHED)]
 
-    def record_and_give_up(self) -> list[Action]:
+    def record_and_give_up(self) -> list[Instruction]:
         """Record the step just made and end at the step limit."""
         return [*self._record(), self._end(Outcome.STEP_LIMIT)]
 
-    def abort(self) -> list[Action]:
+    def abort(self) -> list[Instruction]:
         """Hold the plant and end the episode after the steps that are known to be made."""
         return [Hold(self.episode, len(self.steps)), self._end(Outcome.ABORTED)]
 
-    def halt(self) -> list[Action]:
+    def halt(self) -> list[Instruction]:
         """Give the episode up: nobody knows whether it is recorded."""
         return [Halt(self._reason)]
 
-    def _record(self) -> list[Action]:
+    def _record(self) -> list[Instruction]:
         if not self.steps:
             return []
         self._unconfirmed = self.steps[-1].index
         return [RecordStep(self.steps[-1])]
 
-    def _end(self, outcome: Outcome) -> Action:
+    def _end(self, outcome: Outcome) -> Instruction:
         last = self._last
         episode = Episode(
             index=self.episode,

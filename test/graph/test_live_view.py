@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from lift_ros.nodes.live_view import LiveView, RunStatus, render, sparkline
+from lift_ros.graph.live_view import LiveView, RunStatus, render, sparkline
 
 
 class Terminal(io.StringIO):

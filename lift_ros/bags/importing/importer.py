@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lift_ros.bags.importing_episodes import Found, find_episodes
-from lift_ros.bags.importing_images import read_images, require_image_topic
-from lift_ros.bags.importing_mapping import Mapping
-from lift_ros.bags.importing_streams import Bag, Ticks, open_bag
+from lift_ros.bags.importing.episodes import Found, find_episodes
+from lift_ros.bags.importing.images import read_images, require_image_topic
+from lift_ros.bags.importing.mapping import Mapping
+from lift_ros.bags.importing.streams import Bag, Ticks, open_bag
 from lift_ros.bags.writer import RunWriter
 from lift_ros.errors import UserError
 

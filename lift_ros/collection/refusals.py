@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Limits, Refusal
 from lift_ros.collection.proposals import check_augmentation
-from lift_ros.collection.records import FloatArray, Rejection
+from lift_ros.collection.records import Rejection
 
 _REFUSAL_OF = {
     Rejection.NONE: Refusal.NONE,

@@ -37,7 +37,7 @@ class TrainingJob:
 
     def command(self) -> list[str]:
         """Return the command line of the process."""
-        return [sys.executable, "-m", "lift_ros.nodes.training_job", json.dumps(asdict(self))]
+        return [sys.executable, "-m", "lift_ros.training.job", json.dumps(asdict(self))]
 
 
 def give_way(niceness: int) -> None:

@@ -13,7 +13,7 @@ from training_samples import model_content, write_model
 
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import load_model
-from lift_ros.training.model_file import pack, read_tensor_file, write_tensor_file
+from lift_ros.policies.model_file import pack, read_tensor_file, write_tensor_file
 
 
 def test_reads_back_what_was_written(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.bags.importing_mapping import DIFFERENCE, Mapping, Separation
-from lift_ros.bags.importing_streams import (
+from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.bags.importing.mapping import DIFFERENCE, Mapping, Separation
+from lift_ros.bags.importing.streams import (
     LARGEST_VECTOR,
     Bag,
-    IntArray,
     Stream,
     Ticks,
     read_channel,
@@ -22,7 +22,6 @@ from lift_ros.bags.importing_streams import (
     read_events,
     read_times,
 )
-from lift_ros.collection.records import FloatArray
 from lift_ros.errors import UserError
 
 SECOND = 1_000_000_000

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lift_ros.bags.importing_mapping import DISTANCE, Mapping
-from lift_ros.bags.importing_samples import Samples, Streams, actions_between, episode_samples, read_streams
-from lift_ros.bags.importing_streams import Bag, IntArray, Ticks, read_events
-from lift_ros.collection.records import Episode, FloatArray, Mode, Outcome, Source, Step
+from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.bags.importing.mapping import DISTANCE, Mapping
+from lift_ros.bags.importing.samples import Samples, Streams, actions_between, episode_samples, read_streams
+from lift_ros.bags.importing.streams import Bag, Ticks, read_events
+from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from rosbags.interfaces import Nodetype
 from rosbags.typesys.store import Typestore
 
-from lift_ros.bags.importing_mapping import suggest
-from lift_ros.collection.records import FloatArray
+from lift_ros.array_types import FloatArray
+from lift_ros.bags.importing.mapping import suggest
 from lift_ros.errors import UserError
 
 _PART = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[(?P<index>[^\]]+)\])?")

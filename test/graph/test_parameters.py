@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lift_ros.errors import UserError
-from lift_ros.nodes.parameters import PARAMETERS, Parameter, describe, find
+from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
 
 ALL = [(executable, parameter) for executable, table in PARAMETERS.items() for parameter in table]
 

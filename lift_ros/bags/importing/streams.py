@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag2 import Reader as Reader2
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from lift_ros.bags.importing_fields import Part, check_path, numbers_at, undefined_types, value_at
-from lift_ros.bags.importing_mapping import CONDITIONS, Channel, Trigger, suggest
-from lift_ros.collection.records import FloatArray
+from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.bags.importing.fields import Part, check_path, numbers_at, undefined_types, value_at
+from lift_ros.bags.importing.mapping import CONDITIONS, Channel, Trigger, suggest
 from lift_ros.errors import UserError
 
-IntArray = npt.NDArray[np.int64]
 LARGEST_VECTOR = 64  # what Step.msg can hold
 SHOWN_TOPICS = 20
 LAST_TIME = 2**62  # [ns], in the year 2116; leaves room to add and subtract

@@ -11,7 +11,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironment
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lift_ros.nodes.graph import GraphOptions, graph_nodes
+from lift_ros.graph.table import GraphOptions, graph_nodes
 
 # Name: default, description. An empty value leaves the choice to the scenario.
 ARGUMENTS: Mapping[str, tuple[str, str]] = {

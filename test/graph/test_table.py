@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from lift_ros.errors import UserError
-from lift_ros.nodes.graph import GraphOptions, NodeEntry, graph_nodes
-from lift_ros.nodes.launching import node_command, process_specs
-from lift_ros.nodes.parameters import PARAMETERS, find
+from lift_ros.graph.parameters import PARAMETERS, find
+from lift_ros.graph.processes import node_command, process_specs
+from lift_ros.graph.table import GraphOptions, NodeEntry, graph_nodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,7 +132,7 @@ def test_every_executable_of_the_table_is_a_module() -> None:
 def test_launch_files_build_on_the_same_table(name: str) -> None:
     tree = ast.parse((ROOT / "launch" / f"{name}.launch.py").read_text())
     imports = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert "lift_ros.nodes.launch_graph" in imports
+    assert "lift_ros.graph.launch_description" in imports
 
 
 @pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])

@@ -13,10 +13,10 @@ from typing import TextIO
 
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Outcome
-from lift_ros.nodes.graph import GraphOptions, graph_nodes
-from lift_ros.nodes.launching import process_specs
-from lift_ros.nodes.live_view import LiveView, RunStatus
-from lift_ros.nodes.supervisor import Supervisor, stop_on_signals
+from lift_ros.graph.live_view import LiveView, RunStatus
+from lift_ros.graph.processes import process_specs
+from lift_ros.graph.supervisor import Supervisor, stop_on_signals
+from lift_ros.graph.table import GraphOptions, graph_nodes
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.bags.importing_streams import Bag, IntArray, Ticks
+from lift_ros.array_types import IntArray
+from lift_ros.bags.importing.streams import Bag, Ticks
 from lift_ros.errors import UserError
 
 Image = npt.NDArray[np.uint8]
