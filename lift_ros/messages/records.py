@@ -1,0 +1,145 @@
+"""Which record travels as which message: the one table from the core's dataclasses to msg/*.msg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from lift_ros.array_types import FloatArray
+from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Reset
+from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.records import Episode, Step
+from lift_ros.messages.codec import make_codec, make_decoder, make_encoder
+from lift_ros.messages.definitions import fields
+from lift_ros.messages.errors import MessageError
+
+_NOTHING = np.empty(0)
+
+
+class CommandKind(IntEnum):
+    """What the plant is to do. The values are those of `Command.msg`."""
+
+    MOVE = 0
+    RESET = 1
+    HOLD = 2
+
+
+class ReceiptKind(IntEnum):
+    """What the recorder says. The values are those of `Receipt.msg`."""
+
+    READY = 0
+    STEP = 1
+    EPISODE = 2
+    FAILED = 3
+
+
+@dataclass(slots=True)
+class EpisodeEnd:
+    """An `Episode.msg`: the episode without its steps, and what it says about them."""
+
+    episode: Episode
+    steps: int
+    augmentations: int
+    episode_return: float
+
+    @classmethod
+    def of(cls, episode: Episode) -> EpisodeEnd:
+        """Return the end of an episode that holds its steps."""
+        return cls(episode, len(episode.steps), episode.augmentations, episode.episode_return)
+
+
+_EPISODE_NAMES = {"header": "end_time_ns", "start": "start_time_ns", "episode": "index"}
+_OF_END = set(EpisodeEnd.__annotations__) - {"episode"}
+
+STEP = make_codec("Step", Step, {"header": "time_ns", "step": "index"})
+OBSERVATION = make_codec("Observation", Observation, {"header": "time_ns"})
+QUERY = make_codec("Query", Query)
+PROPOSAL = make_codec("Proposal", Proposal, {"header": "time_ns"})
+MODEL = make_codec("Model", Model)
+encode_episode = make_encoder(
+    "Episode",
+    {
+        field.name: f"episode.{_EPISODE_NAMES.get(field.name, field.name)}"
+        for field in fields("Episode")
+        if field.name not in _OF_END
+    },
+)
+_COMMANDS: dict[type, Callable[..., bytes]] = {
+    Move: make_encoder("Command", constants={"kind": CommandKind.MOVE, "seed": 0}),
+    Reset: make_encoder("Command", constants={"kind": CommandKind.RESET, "step": 0, "action": _NOTHING}),
+    Hold: make_encoder("Command", constants={"kind": CommandKind.HOLD, "seed": 0, "action": _NOTHING}),
+}
+_RECEIPTS: dict[ReceiptKind, Callable[..., bytes]] = {
+    ReceiptKind.READY: make_encoder("Receipt", constants={"kind": ReceiptKind.READY, "step": 0, "reason": ""}),
+    ReceiptKind.STEP: make_encoder("Receipt", constants={"kind": ReceiptKind.STEP, "reason": ""}),
+    ReceiptKind.EPISODE: make_encoder("Receipt", constants={"kind": ReceiptKind.EPISODE, "step": 0, "reason": ""}),
+    ReceiptKind.FAILED: make_encoder("Receipt", constants={"kind": ReceiptKind.FAILED, "step": 0}),
+}
+
+
+def _make_end(steps: int, augmentations: int, episode_return: float, **attributes: Any) -> EpisodeEnd:
+    return EpisodeEnd(Episode(steps=[], **attributes), steps, augmentations, episode_return)
+
+
+def _make_command(kind: CommandKind, episode: int, step: int, seed: int, action: FloatArray) -> Reset | Move | Hold:
+    match kind:
+        case CommandKind.MOVE:
+            return Move(episode, step, action)
+        case CommandKind.RESET:
+            return Reset(episode, seed)
+        case CommandKind.HOLD:
+            return Hold(episode, step)
+
+
+def _make_receipt(
+    kind: ReceiptKind, episode: int, step: int, reason: str, time_ns: int, token: str
+) -> tuple[Ready | Receipt | Failed, str]:
+    match kind:
+        case ReceiptKind.STEP:
+            return Receipt(episode, step, time_ns), token
+        case ReceiptKind.EPISODE:
+            return Receipt(episode, None, time_ns), token
+        case ReceiptKind.READY:
+            return Ready(episode), token
+        case ReceiptKind.FAILED:
+            return Failed(reason, episode), token
+
+
+decode_episode = make_decoder(  # the episode has no steps yet
+    "Episode", _make_end, {**get_type_hints(Episode), **get_type_hints(EpisodeEnd)}, _EPISODE_NAMES
+)
+decode_command = make_decoder("Command", _make_command, get_type_hints(_make_command), {})
+decode_receipt = make_decoder(  # with the token of the recorder's start
+    "Receipt", _make_receipt, get_type_hints(_make_receipt), {"header": "time_ns", "header.frame_id": "token"}
+)
+
+
+def decode_query(data: bytes | memoryview, size: int | None = None) -> Query:
+    """Return a question; `size` is what the receiver expects, where it knows."""
+    query = QUERY.decode(data)
+    if size is not None and query.values.size != size:
+        raise MessageError("values", f"{query.values.size} entries long", f"{size}")
+    return query
+
+
+def encode_command(command: Reset | Move | Hold, time_ns: int) -> bytes:
+    """Return a command given at `time_ns`."""
+    return _COMMANDS[type(command)](command, time_ns)
+
+
+def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int, token: str = "") -> bytes:
+    """Return what the recorder says at `time_ns`; `token` tells one start of recording from the next."""
+    match receipt:
+        case Ready():
+            kind = ReceiptKind.READY
+        case Failed():
+            kind = ReceiptKind.FAILED
+        case Receipt(step=None):
+            kind = ReceiptKind.EPISODE
+        case Receipt():
+            kind = ReceiptKind.STEP
+    return _RECEIPTS[kind](receipt, time_ns, token)
