@@ -11,20 +11,20 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
+from lift_ros.messages.definitions import constants
 from lift_ros.messages.errors import MessageError
 from lift_ros.messages.layout import ENCAPSULATION, Kind, Layout, Part, layout, parts, stated_sizes
 from lift_ros.messages.pictures import image_array, image_fields
 
 LITTLE_ENDIAN = b"\x00\x01\x00\x00"
 NANO = 1_000_000_000
-_PADDING = 3  # bytes that a middleware may add behind a message
+_LARGEST = {"B": 2**8 - 1, "H": 2**16 - 1, "I": 2**32 - 1, "Q": 2**64 - 1}
 
 # What fields may hold besides finite numbers. A number is finite or NaN, which says unknown, unless a range is given.
 RANGES: Mapping[str, tuple[float, float, bool]] = {"draw": (0.0, 1.0, True), "p": (0.0, 1.0, False)}  # NaN allowed?
@@ -35,41 +35,32 @@ Record = TypeVar("Record")
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class Codec(Generic[Record]):
-    """Writes and reads one kind of record as one message."""
-
-    message: str
-    record: type[Record]
-    encode: Callable[..., bytes]  # record, time in nanoseconds where the record has none, frame_id
-    decode: Callable[..., Record]  # bytes, time in nanoseconds to put instead of the header's
-
-
-def make_codec(message: str, record: type[Record], names: Mapping[str, str] | None = None) -> Codec[Record]:
-    """Return the codec of a record; `names` says which attribute a field has where it is not the field's own name."""
+def make_pair(
+    message: str, record: type[Record], names: Mapping[str, str] | None = None
+) -> tuple[Callable[..., bytes], Callable[..., Record]]:
+    """Return the functions that write and read a record; `names` are attributes that have not their field's name."""
     given = names or {}
-    decode = make_decoder(message, record, get_type_hints(record), given)
-    return Codec(message, record, make_encoder(message, given), decode)
+    return make_encoder(message, given), make_decoder(message, record, get_type_hints(record), given)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
 def make_encoder(
-    message: str, names: Mapping[str, str] | None = None, constants: Mapping[str, Any] | None = None
+    message: str, names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> Callable[..., bytes]:
     """Make the function that writes a message: one check over all vectors and one call that packs everything.
 
-    An attribute may lie deeper ("episode.seed"); `constants` gives fields that the record does not have. Where it has
-    no time, the header's is given with each call.
+    It takes a record and, where that has none, the header's time in nanoseconds and frame. An attribute may lie deeper
+    ("episode.seed"); `fixed` gives fields that the record does not have.
     """
-    names, constants = names or {}, constants or {}
-    source = _EncoderSource(message, names, constants)
+    names, fixed = names or {}, fixed or {}
+    source = _EncoderSource(message, names, fixed)
     scope: dict[str, Any] = {
-        "constants": constants,
+        "fixed": fixed,
         "divmod": divmod,
         "error": struct.error,
-        "explain": lambda record, reason: _explain(message, names, constants, record, reason),
+        "explain": lambda record, reason: _explain(message, names, fixed, record, reason),
         "image_fields": image_fields,
         "layout": layout,
         "NANO": NANO,
@@ -84,8 +75,8 @@ def make_encoder(
 class _EncoderSource:
     """The text of a message's writer."""
 
-    def __init__(self, message: str, names: Mapping[str, str], constants: Mapping[str, Any]) -> None:
-        self._message, self._names, self._constants = message, names, constants
+    def __init__(self, message: str, names: Mapping[str, str], fixed: Mapping[str, Any]) -> None:
+        self._message, self._names, self._fixed = message, names, fixed
         self._lines: list[str] = []
         self._sizes: list[str] = []
         self._packs: list[list[str]] = [["HEAD"]]
@@ -108,7 +99,7 @@ class _EncoderSource:
             self._lines.append(f"total = {total}")
             self._conditions.append("total - total != 0.0")
         if self._conditions:
-            self._lines.append(f"if {' or '.join(self._conditions)}: explain(record, '')")
+            self._lines.append(f"if {' or '.join(self._conditions)}: explain(record, None)")
         sizes = "".join(f"{size}, " for size in self._sizes)
         self._lines += [f"forms = layout({self._message!r}, ({sizes})).structs", f"return {result}"]
         body = "\n".join(f"        {line}" for line in self._lines)
@@ -126,6 +117,7 @@ class _EncoderSource:
             case Kind.STAMP:
                 self._lines.append(f"{name}s, {name}n = divmod({value}, NANO)")
                 self._packs[-1] += (f"{name}s", f"{name}n")
+                self._conditions.append(f"{name}s < 0")
             case Kind.TEXT:
                 self._lines.append(f"{name} = text({part.name!r}, {value}, {part.bound})")
                 self._sizes.append(f"len({name})")
@@ -150,20 +142,22 @@ class _EncoderSource:
                 self._packs.append([])
 
     def _add_number(self, part: Part, name: str, value: str) -> None:
-        if part.name in self._constants:
+        if part.name in self._fixed:
             self._packs[-1].append(value)
             return
         self._lines.append(f"{name} = {value}")
         self._packs[-1].append(name)
-        if part.name in RANGES:
+        if known := constants(self._message).get(part.name):
+            self._conditions.append(f"{name} not in {set(known)}")
+        elif part.name in RANGES:
             low, high, unknown = RANGES[part.name]
             self._conditions.append(f"not ({low} <= {name} <= {high}{f' or {name} != {name}' if unknown else ''})")
         elif part.code in "df":
             self._conditions.append(f"({name} == {name} and {name} - {name} != 0.0)")
 
     def _value(self, part: Part) -> str:
-        if part.name in self._constants:
-            return f"constants[{part.name!r}]"
+        if part.name in self._fixed:
+            return f"fixed[{part.name!r}]"
         if part.name == "header.frame_id":
             return "frame_id"
         if part.name == "header" and "header" not in self._names:
@@ -185,10 +179,10 @@ def _text(name: str, value: str, bound: int) -> bytes:
     return data + b"\0"
 
 
-def _explain(message: str, names: Mapping[str, str], constants: Mapping[str, Any], record: Any, reason: object) -> None:
+def _explain(message: str, names: Mapping[str, str], fixed: Mapping[str, Any], record: Any, reason: object) -> None:
     """Find the value that does not fit and raise the error that names it."""
     for part in parts(message):
-        if part.name in constants or part.name.endswith(".frame_id"):
+        if part.name in fixed or part.name.endswith(".frame_id"):
             continue
         path = names.get(part.name, "" if part.name == "header" else part.name)
         value = record
@@ -196,7 +190,8 @@ def _explain(message: str, names: Mapping[str, str], constants: Mapping[str, Any
             value = getattr(value, name)
         if path:
             _check(message, part, value)
-    raise MessageError("a field", reason, f"what {message} can hold")
+    if reason is not None:  # else the sum over finite entries was too large for a number, which is no fault
+        raise MessageError("a field", reason, f"what {message} can hold")
 
 
 def _check(message: str, part: Part, value: Any) -> None:
@@ -210,12 +205,18 @@ def _check(message: str, part: Part, value: Any) -> None:
     elif part.kind is Kind.NUMBER:
         if part.code in "df":
             check_number(part.name, float(value))
-        try:
-            struct.pack(f"<{part.code}", value)
-        except struct.error as error:
-            raise MessageError(part.name, repr(value), f"what the code {part.code!r} can hold ({error})") from error
+        elif part.code in _LARGEST and not 0 <= value <= _LARGEST[part.code]:
+            raise MessageError(part.name, value, f"between 0 and {_LARGEST[part.code]}")
+        check_constant(message, part.name, value)
     elif part.kind is Kind.STAMP and not 0 <= value < 2**31 * NANO:
         raise MessageError(part.name, value, f"nanoseconds between 0 and {2**31 * NANO - 1}")
+
+
+def check_constant(message: str, name: str, value: int) -> None:
+    """Refuse a value that is none of its field's constants."""
+    known = constants(message).get(name)
+    if known and value not in known:
+        raise MessageError(name, value, "one of " + ", ".join(f"{key} ({word})" for key, word in known.items()))
 
 
 def check_vector(message: str, part: Part, values: list[float]) -> None:
@@ -252,8 +253,6 @@ def _unpacked(message: str, data: bytes | memoryview) -> tuple[Layout, tuple[Any
         if known.agrees(values):
             return known, values
     found = layout(message, stated_sizes(message, data, order), order)
-    if len(data) - found.size > _PADDING:
-        raise MessageError("the message", f"{len(data)} bytes long", f"{found.size} by its own sizes")
     if len(_recent) > 256:
         _recent.clear()
     _recent[key] = found
@@ -263,7 +262,10 @@ def _unpacked(message: str, data: bytes | memoryview) -> tuple[Layout, tuple[Any
 def make_decoder(
     message: str, make: Callable[..., Made], hints: Mapping[str, Any], names: Mapping[str, str]
 ) -> Callable[..., Made]:
-    """Make the function that reads a message: it calls `make` with the attributes that `hints` name, by name."""
+    """Make the function that reads a message: it calls `make` with the attributes that `hints` name, by name.
+
+    It takes bytes and a time in nanoseconds to put instead of the header's, where one is given.
+    """
     every = parts(message)
     scope: dict[str, Any] = {
         "array": np.array,
@@ -318,17 +320,16 @@ def _read_lines(part: Part, number: int, attribute: str, hint: Any, picture: int
                 condition = "" if part.name in RANGES else f"if {value} - {value} != 0.0: "
                 lines.append(f"{condition}check_number({name}, {value})")
             elif isinstance(hint, type) and issubclass(hint, IntEnum):
-                lines.append(f"{value} = member({name}, {value}, kinds[{attribute!r}])")
+                lines.append(f"{value} = member(message, {name}, {value}, kinds[{attribute!r}])")
             return lines
 
 
-def _member(name: str, value: int, kind: type[IntEnum]) -> IntEnum:
-    member = kind._value2member_map_.get(value)
-    if member is None:
-        known = ", ".join(f"{member.value} ({member.name})" for member in kind)
-        raise MessageError(name, value, f"one of {known}")
-    assert isinstance(member, IntEnum)
-    return member
+def _member(message: str, name: str, value: int, kind: type[IntEnum]) -> IntEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        check_constant(message, name, value)
+        raise
 
 
 def _read_text(name: str, values: tuple[bytes, ...]) -> str:

@@ -66,6 +66,22 @@ def fields(name: str) -> tuple[Field, ...]:
     return tuple(_field(field, *kind) for field, kind in declared)
 
 
+@lru_cache
+def constants(name: str) -> dict[str, dict[int, str]]:
+    """Return what fields of a message may hold that have constants: by field, the name of each value.
+
+    The constants of a field bear its name in capitals: SOURCE_AUGMENTOR belongs to `source`.
+    """
+    declared, _ = _store(name).fielddefs[type_name(name)]
+    found: dict[str, dict[int, str]] = {}
+    for field in fields(name):
+        prefix = f"{field.name.upper()}_"
+        values = {int(value): key.removeprefix(prefix) for key, _, value in declared if key.startswith(prefix)}
+        if values:
+            found[field.name] = values
+    return found
+
+
 def _field(name: str, node: Any, content: Any) -> Field:
     """Return a field from what rosbags has parsed: the kind of a node and its content."""
     match node.name:

@@ -13,7 +13,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Reset
 from lift_ros.collection.notices import Failed, Model, Ready
 from lift_ros.collection.records import Episode, Step
-from lift_ros.messages.codec import make_codec, make_decoder, make_encoder
+from lift_ros.messages.codec import make_decoder, make_encoder, make_pair
 from lift_ros.messages.definitions import fields
 from lift_ros.messages.errors import MessageError
 
@@ -55,11 +55,11 @@ class EpisodeEnd:
 _EPISODE_NAMES = {"header": "end_time_ns", "start": "start_time_ns", "episode": "index"}
 _OF_END = set(EpisodeEnd.__annotations__) - {"episode"}
 
-STEP = make_codec("Step", Step, {"header": "time_ns", "step": "index"})
-OBSERVATION = make_codec("Observation", Observation, {"header": "time_ns"})
-QUERY = make_codec("Query", Query)
-PROPOSAL = make_codec("Proposal", Proposal, {"header": "time_ns"})
-MODEL = make_codec("Model", Model)
+encode_step, decode_step = make_pair("Step", Step, {"header": "time_ns", "step": "index"})
+encode_observation, decode_observation = make_pair("Observation", Observation, {"header": "time_ns"})
+encode_query, _read_query = make_pair("Query", Query)
+encode_proposal, decode_proposal = make_pair("Proposal", Proposal, {"header": "time_ns"})
+encode_model, decode_model = make_pair("Model", Model)
 encode_episode = make_encoder(
     "Episode",
     {
@@ -69,15 +69,15 @@ encode_episode = make_encoder(
     },
 )
 _COMMANDS: dict[type, Callable[..., bytes]] = {
-    Move: make_encoder("Command", constants={"kind": CommandKind.MOVE, "seed": 0}),
-    Reset: make_encoder("Command", constants={"kind": CommandKind.RESET, "step": 0, "action": _NOTHING}),
-    Hold: make_encoder("Command", constants={"kind": CommandKind.HOLD, "seed": 0, "action": _NOTHING}),
+    Move: make_encoder("Command", fixed={"kind": CommandKind.MOVE, "seed": 0}),
+    Reset: make_encoder("Command", fixed={"kind": CommandKind.RESET, "step": 0, "action": _NOTHING}),
+    Hold: make_encoder("Command", fixed={"kind": CommandKind.HOLD, "seed": 0, "action": _NOTHING}),
 }
 _RECEIPTS: dict[ReceiptKind, Callable[..., bytes]] = {
-    ReceiptKind.READY: make_encoder("Receipt", constants={"kind": ReceiptKind.READY, "step": 0, "reason": ""}),
-    ReceiptKind.STEP: make_encoder("Receipt", constants={"kind": ReceiptKind.STEP, "reason": ""}),
-    ReceiptKind.EPISODE: make_encoder("Receipt", constants={"kind": ReceiptKind.EPISODE, "step": 0, "reason": ""}),
-    ReceiptKind.FAILED: make_encoder("Receipt", constants={"kind": ReceiptKind.FAILED, "step": 0}),
+    ReceiptKind.READY: make_encoder("Receipt", fixed={"kind": ReceiptKind.READY, "step": 0, "reason": ""}),
+    ReceiptKind.STEP: make_encoder("Receipt", fixed={"kind": ReceiptKind.STEP, "reason": ""}),
+    ReceiptKind.EPISODE: make_encoder("Receipt", fixed={"kind": ReceiptKind.EPISODE, "step": 0, "reason": ""}),
+    ReceiptKind.FAILED: make_encoder("Receipt", fixed={"kind": ReceiptKind.FAILED, "step": 0}),
 }
 
 
@@ -120,7 +120,7 @@ decode_receipt = make_decoder(  # with the token of the recorder's start
 
 def decode_query(data: bytes | memoryview, size: int | None = None) -> Query:
     """Return a question; `size` is what the receiver expects, where it knows."""
-    query = QUERY.decode(data)
+    query = _read_query(data)
     if size is not None and query.values.size != size:
         raise MessageError("values", f"{query.values.size} entries long", f"{size}")
     return query

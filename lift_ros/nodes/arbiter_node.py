@@ -35,7 +35,7 @@ from lift_ros.collection.exchange import (
 from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.graph import qos
-from lift_ros.nodes import convert, wire
+from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
@@ -100,16 +100,13 @@ class ArbiterNode(LiftNode):
             qos.OBSERVATION,
             lambda data: wire.decode_observation(data, now()),
             self._on_observation,
-            raw=True,
         )
-        self.listen(
-            msg.Proposal, qos.PROPOSAL, lambda data: wire.decode_proposal(data, now()), self._on_proposal, raw=True
-        )
-        self.listen(msg.Receipt, qos.RECEIPT, lambda data: wire.decode_receipt(data, now()), self._on_receipt, raw=True)
+        self.listen(msg.Proposal, qos.PROPOSAL, lambda data: wire.decode_proposal(data, now()), self._on_proposal)
+        self.listen(msg.Receipt, qos.RECEIPT, lambda data: wire.decode_receipt(data, now())[0], self._on_receipt)
         self.listen(
             msg.Receipt,
             qos.READY,
-            lambda message: (convert.receipt_from_message(message, now()), message.header.frame_id),
+            lambda data: wire.decode_receipt(data, now()),
             self._on_ready,
             qos.LATCHED,
         )

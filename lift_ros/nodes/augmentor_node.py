@@ -12,7 +12,7 @@ from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
-from lift_ros.nodes import convert
+from lift_ros.messages.records import decode_model
 from lift_ros.nodes.base import run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
@@ -57,7 +57,7 @@ class Augmentor(PolicyNode):
             self._swap(load_checked_model(self.value("model"), self.scenario))
         self.connect()
         if policy is None:
-            self.listen(msg.Model, qos.MODEL, convert.model_from_message, self._on_model, qos.LATCHED)
+            self.listen(msg.Model, qos.MODEL, decode_model, self._on_model, qos.LATCHED)
 
     def _on_model(self, model: Model) -> None:
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""

@@ -29,7 +29,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
 from lift_ros.graph.transport import prepare_transport
-from lift_ros.nodes.convert import MessageError
+from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
 from lift_ros.nodes.executor import SPIN_SECONDS, make_executor
 
@@ -124,26 +124,21 @@ class LiftNode(Node):
         self,
         kind: type,
         topic: str,
-        convert: Callable[[Any], Any],
+        decode: Callable[[bytes], Any],
         handle: Callable[[Any], None],
         profile: QoSProfile = qos.LOOP,
-        *,
-        raw: bool = False,
     ) -> None:
-        """Subscribe; what does not convert is dropped, counted and reported, never handled.
+        """Subscribe; bytes that `decode` refuses are dropped, counted and reported, never handled."""
 
-        With `raw` the converter gets the message's bytes, which `lift_ros.nodes.wire` reads fast.
-        """
-
-        def receive(message: Any) -> None:
+        def receive(data: bytes) -> None:
             try:
-                content = convert(message)
+                content = decode(data)
             except MessageError as error:
                 self.drop(f"malformed {topic}", str(error))
                 return
             handle(content)
 
-        self.create_subscription(kind, topic, receive, profile, raw=raw)
+        self.create_subscription(kind, topic, receive, profile, raw=True)
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count something received and ignored; say so at most every few seconds per reason."""

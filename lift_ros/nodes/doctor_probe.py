@@ -13,7 +13,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import rclpy
@@ -22,6 +21,7 @@ from rclpy.utilities import get_rmw_implementation_identifier
 
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Mode, Source
+from lift_ros.messages.records import decode_proposal, decode_query, encode_proposal, encode_query
 from lift_ros.nodes.executor import make_executor, spin
 
 ROUND_TRIPS = 100
@@ -65,18 +65,17 @@ def echo(topic: str, parent: int, limit: float) -> None:
     """Answer every query on `topic` with a proposal until the process that wanted it has gone."""
     from lift_ros.msg import Proposal as ProposalMessage
     from lift_ros.msg import Query as QueryMessage
-    from lift_ros.nodes.convert import proposal_to_message, query_from_message
 
     rclpy.init()
     node = Node("lift_doctor_echo")
     publisher = node.create_publisher(ProposalMessage, f"{topic}/proposal", 10)
 
-    def answer(message: Any) -> None:
-        query = query_from_message(message, size=SIZE)
+    def answer(data: bytes) -> None:
+        query = decode_query(data, SIZE)
         proposal = Proposal(query.episode, query.step, Source.LOGGING_POLICY, -query.values, time_ns=time.time_ns())
-        publisher.publish(proposal_to_message(proposal))
+        publisher.publish(encode_proposal(proposal))
 
-    node.create_subscription(QueryMessage, f"{topic}/query", answer, 10)
+    node.create_subscription(QueryMessage, f"{topic}/query", answer, 10, raw=True)
     executor = make_executor(node.get_logger())
     executor.add_node(node)
     deadline = time.monotonic() + limit
@@ -95,7 +94,7 @@ class Ping(Node):
         self._values = np.linspace(-1.0, 1.0, SIZE)
         self._asked = 0.0
         self._publisher = self.create_publisher(QueryMessage, f"{topic}/query", 10)
-        self.create_subscription(ProposalMessage, f"{topic}/proposal", self._receive, 10)
+        self.create_subscription(ProposalMessage, f"{topic}/proposal", self._receive, 10, raw=True)
         self.create_timer(0.2, self._ask_again)
 
     def is_done(self) -> bool:
@@ -103,20 +102,16 @@ class Ping(Node):
         return len(self.seconds) >= ROUND_TRIPS + WARM_UP
 
     def _ask(self) -> None:
-        from lift_ros.nodes.convert import query_to_message
-
         query = Query(0, len(self.seconds), 0, self._values, False, Mode.COLLECT)
         self._asked = time.perf_counter()
-        self._publisher.publish(query_to_message(query, time.time_ns()))
+        self._publisher.publish(encode_query(query, time.time_ns()))
 
     def _ask_again(self) -> None:
         if not self.is_done() and time.perf_counter() - self._asked > 0.2:
             self._ask()
 
-    def _receive(self, message: Any) -> None:
-        from lift_ros.nodes.convert import proposal_from_message
-
-        proposal = proposal_from_message(message, time.time_ns())
+    def _receive(self, data: bytes) -> None:
+        proposal = decode_proposal(data)
         if proposal.step != len(self.seconds) or not np.array_equal(proposal.action, -self._values):
             return
         self.seconds.append(time.perf_counter() - self._asked)

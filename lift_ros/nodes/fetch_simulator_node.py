@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from array import array
 from typing import Any
 
 from sensor_msgs.msg import Image, JointState
 
+from lift_ros.array_types import ByteArray
 from lift_ros.graph import qos
-from lift_ros.nodes import convert
+from lift_ros.messages.pictures import image_fields
 from lift_ros.nodes.base import run
 from lift_ros.nodes.simulator import SimulatorNode
 from lift_ros.positioning.problem import Observed, Problem
@@ -42,8 +44,15 @@ class FetchSimulator(SimulatorNode):
             joints.position = problem.joint_positions().tolist()
             self._joint_publisher.publish(joints)
         if observed.image is not None and self._image_publisher.get_subscription_count():
-            self._image_publisher.publish(convert.image_to_message(observed.image))
+            self._image_publisher.publish(self._view(observed.image))
         return observed
+
+    def _view(self, image: ByteArray) -> Image:
+        (height, width, encoding, row), pixels = image_fields("image", image)
+        message = Image(height=height, width=width, encoding=encoding[:-1].decode(), step=row, data=array("B", pixels))
+        message.header.stamp = self.get_clock().now().to_msg()
+        message.header.frame_id = self.value("frame_id")
+        return message
 
 
 def main() -> int:

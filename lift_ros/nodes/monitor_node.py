@@ -11,11 +11,12 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from lift_ros.collection.records import Outcome, Source
+import lift_ros.msg as msg
+from lift_ros.collection.records import Outcome, Source, Step
 from lift_ros.graph import qos
 from lift_ros.graph.live_view import RunStatus
 from lift_ros.graph.parameters import Parameter
-from lift_ros.msg import Episode, Step
+from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 
@@ -40,8 +41,8 @@ class Monitor(LiftNode):
         self._step_times: deque[float] = deque()
         self._steps_of_ended = 0
         self._troubles: dict[str, str] = {}
-        self.create_subscription(Step, qos.STEP, self._on_step, qos.LOOP)
-        self.create_subscription(Episode, qos.EPISODE, self._on_episode, qos.LOOP)
+        self.listen(msg.Step, qos.STEP, decode_step, self._on_step)
+        self.listen(msg.Episode, qos.EPISODE, decode_episode, self._on_episode)
         self.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, qos.VIEW)
         self.every(self.value("period"), self._print)
         self.set_status(Status.SERVING)
@@ -50,25 +51,25 @@ class Monitor(LiftNode):
         """Print the last state, which the period may not have reached."""
         self._print()
 
-    def _on_step(self, message: Any) -> None:
+    def _on_step(self, step: Step) -> None:
         seen = self._seen
-        if (message.episode, message.step) <= (seen.episode, seen.step) and seen.steps_done:
+        if (step.episode, step.index) <= (seen.episode, seen.step) and seen.steps_done:
             return  # a record that the arbiter repeated
-        seen.episode, seen.step = message.episode, message.step
+        seen.episode, seen.step = step.episode, step.index
         seen.steps_done += 1
-        seen.augmented_steps += message.source == Source.AUGMENTOR
-        seen.model = message.model_hash or seen.model
-        if message.reward == message.reward:
-            self._distances.append(-message.reward)
+        seen.augmented_steps += step.source == Source.AUGMENTOR
+        seen.model = step.model_hash or seen.model
+        if step.reward == step.reward:
+            self._distances.append(-step.reward)
         self._step_times.append(time.monotonic())
 
-    def _on_episode(self, message: Any) -> None:
+    def _on_episode(self, end: EpisodeEnd) -> None:
         seen = self._seen
-        seen.episodes_done = message.episode + 1  # those before this node's start count, too
+        seen.episodes_done = end.episode.index + 1  # those before this node's start count, too
         seen.episodes_seen += 1
-        seen.episodes_reached += message.outcome == Outcome.REACHED
-        seen.episodes_aborted += message.outcome == Outcome.ABORTED
-        self._steps_of_ended += message.steps
+        seen.episodes_reached += end.episode.outcome == Outcome.REACHED
+        seen.episodes_aborted += end.episode.outcome == Outcome.ABORTED
+        self._steps_of_ended += end.steps
         seen.mean_steps = self._steps_of_ended / seen.episodes_seen
 
     def _on_diagnostics(self, message: Any) -> None:

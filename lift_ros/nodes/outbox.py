@@ -8,7 +8,7 @@ from typing import Any
 
 from lift_ros.collection.exchange import Hold, Move, Party, Query, Receipt, Reset
 from lift_ros.collection.records import Episode, Step
-from lift_ros.nodes import convert, wire
+from lift_ros.messages import records as wire
 
 
 class Outbox:
@@ -47,7 +47,7 @@ class Outbox:
 
     def record_episode(self, episode: Episode) -> None:
         """Have the end of an episode recorded."""
-        self._record(self._episodes, convert.episode_to_message(episode), (episode.index, None))
+        self._record(self._episodes, wire.encode_episode(wire.EpisodeEnd.of(episode)), (episode.index, None))
 
     def _record(self, publisher: Any, message: Any, key: tuple[int, int | None]) -> None:
         publisher.publish(message)

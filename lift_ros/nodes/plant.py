@@ -17,7 +17,7 @@ import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Limits, Move, Observation, Refusal, Reset
 from lift_ros.collection.refusals import refusal_of
 from lift_ros.graph import qos
-from lift_ros.nodes import wire
+from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.positioning.problem import Observed
@@ -43,7 +43,7 @@ class PlantNode(LiftNode):
         self._stopped = False
         self._heard_ns = time.monotonic_ns()
         self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
-        self.listen(msg.Command, qos.COMMAND, wire.decode_command, self._on_command, raw=True)
+        self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
         self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
         self._motion_timer.cancel()
@@ -170,7 +170,7 @@ class PlantNode(LiftNode):
             self.set_status(Status.READY)
 
     def _publish(self, observation: Observation) -> None:
-        self._publisher.publish(wire.encode_observation(observation, self.value("frame_id")))
+        self._publisher.publish(encode_observation(observation, frame_id=self.value("frame_id")))
 
     def _repeat(self) -> None:
         if self._last is not None:

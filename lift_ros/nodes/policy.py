@@ -12,7 +12,7 @@ from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Source
 from lift_ros.graph import qos
-from lift_ros.nodes import wire
+from lift_ros.messages.records import decode_query, encode_proposal
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.policies.protocol import Policy, SeededPolicy
@@ -38,7 +38,7 @@ class PolicyNode(LiftNode):
     def connect(self) -> None:
         """Begin to answer; called by subclasses when they are ready to."""
         size = self.scenario.observation_size
-        self.listen(msg.Query, qos.QUERY, lambda data: wire.decode_query(data, size), self._on_query, raw=True)
+        self.listen(msg.Query, qos.QUERY, lambda data: decode_query(data, size), self._on_query)
 
     def make_policy(self) -> Policy | None:
         """Return the policy that the parameters name, or None where they name none."""
@@ -59,14 +59,14 @@ class PolicyNode(LiftNode):
         key = (query.episode, query.seed, query.step)
         if key == self._answered and self._last is not None:
             self.diagnostics.count("repeats")
-            self._publisher.publish(wire.encode_proposal(self._last))
+            self._publisher.publish(encode_proposal(self._last))
             return
         proposal = self._answer(query)
         if proposal is None:
             return
         if self.value("delay") > 0.0:
             time.sleep(self.value("delay"))
-        self._publisher.publish(wire.encode_proposal(proposal))
+        self._publisher.publish(encode_proposal(proposal))
         if proposal.action.size:
             self._answered, self._last = key, proposal
         self.diagnostics.count("queries")

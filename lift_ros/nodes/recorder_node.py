@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import lift_ros.msg as msg
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.exchange import Receipt
 from lift_ros.collection.notices import Failed, Ready
-from lift_ros.collection.records import Episode, Step, same
+from lift_ros.collection.records import Step
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
-from lift_ros.nodes import convert, wire
+from lift_ros.messages.codec import whole_bytes
+from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.markers import trajectory_markers
@@ -26,6 +28,11 @@ READY_SECONDS = 1.0
 RETRY_SECONDS = 5.0
 # After the last record so long nothing may come before a recorder that is to end believes that nothing will.
 QUIET_SECONDS = 0.25
+
+
+def _with_bytes(message: str, decode: Callable[[bytes], Any]) -> Callable[[bytes], tuple[Any, bytes]]:
+    """Return a reader that keeps the bytes: they go into the bag as they came."""
+    return lambda data: (decode(data), whole_bytes(message, data))
 
 
 class Recorder(LiftNode):
@@ -43,16 +50,17 @@ class Recorder(LiftNode):
         self._path = Path(self.value("run"))
         self._facts = self.json_value("facts")
         self._token = ""  # tells one start of recording from the next
-        self._steps: list[Step] = []  # of the episode under way
-        self._ended: Episode | None = None  # the last one that was finished
+        self._steps: list[tuple[Step, bytes]] = []  # of the episode under way, as they came
+        self._ended: bytes = b""  # the end of the last episode that was finished
+        self._shown: list[Step] = []  # the steps of the last finished episode
         self._heard_at = time.monotonic()
         self._receipts = self.create_publisher(msg.Receipt, qos.RECEIPT, qos.LOOP)
         self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
         self._writer: RunWriter | None = None
         self._open(uuid.uuid4().hex)
-        self.listen(msg.Step, qos.STEP, wire.decode_step, self._on_step, raw=True)
-        self.listen(msg.Episode, qos.EPISODE, self._convert_episode, self._on_episode)
+        self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step)
+        self.listen(msg.Episode, qos.EPISODE, _with_bytes("Episode", decode_episode), self._on_episode)
         self.every(READY_SECONDS, self._announce)
         self.every(RETRY_SECONDS, self._retry)
         self.every(self.value("markers_period"), self._draw)
@@ -62,7 +70,7 @@ class Recorder(LiftNode):
     def _open(self, token: str) -> None:
         self._writer = RunWriter(self._path, self._facts, self.value("episodes_per_file"))
         self._steps = []
-        self._ended = None
+        self._ended = b""
         self._token = token
         self.get_logger().info(f"records into {self._path} from episode {self._writer.next_episode} on")
         self.set_status(Status.RECORDING)
@@ -73,7 +81,7 @@ class Recorder(LiftNode):
         if self._writer is None:
             return
         free = self._writer.next_episode + bool(self._steps)
-        self._ready.publish(wire.encode_receipt(Ready(free), time.time_ns(), self._token))
+        self._ready.publish(encode_receipt(Ready(free), time.time_ns(), self._token))
 
     def _retry(self) -> None:
         if self._writer is not None:
@@ -87,7 +95,7 @@ class Recorder(LiftNode):
         self.get_logger().error(str(error))
         self.set_status(Status.RECORDING_FAILED, str(error))
         self._close_writer()
-        self._receipts.publish(wire.encode_receipt(Failed(str(error)), time.time_ns()))
+        self._receipts.publish(encode_receipt(Failed(str(error)), time.time_ns()))
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
@@ -100,7 +108,8 @@ class Recorder(LiftNode):
 
     # --- records ---------------------------------------------------------------------------------------------------
 
-    def _on_step(self, step: Step) -> None:
+    def _on_step(self, received: tuple[Step, bytes]) -> None:
+        step, data = received
         received_ns = time.monotonic_ns()
         self._heard_at = time.monotonic()
         if step.index == 0:
@@ -114,25 +123,25 @@ class Recorder(LiftNode):
                 f"expected episode {self._writer.next_episode}, step {len(self._steps)}",
             )
         elif step.index < len(self._steps):
-            self._repeat_step(step)
+            self._repeat_step(step, data)
         else:
-            self._write(self._writer, step, received_ns)
+            self._write(self._writer, step, data, received_ns)
 
-    def _write(self, writer: RunWriter, step: Step, received_ns: int) -> None:
+    def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
         try:
             writer.write_step(step)
         except UserError as error:
             self._fail(error)
             return
-        self._steps.append(step)
+        self._steps.append((step, data))
         self._confirm(Receipt(step.episode, step.index))
         self.diagnostics.count("steps")
         self.diagnostics.latency("write", time.monotonic_ns() - received_ns)
         if step.index == 0:
             self._announce()
 
-    def _repeat_step(self, step: Step) -> None:
-        if same(step, self._steps[step.index]):
+    def _repeat_step(self, step: Step, data: bytes) -> None:
+        if data == self._steps[step.index][1]:
             self.diagnostics.count("repeats")
             self._confirm(Receipt(step.episode, step.index))
         else:
@@ -149,47 +158,46 @@ class Recorder(LiftNode):
         except UserError as error:
             self._fail(error)
 
-    def _convert_episode(self, message: Any) -> Episode:
-        if message.steps == 0:
-            self._make_room(message.episode)
-        if self._ended is not None and message.episode == self._ended.index:
-            return convert.episode_from_message(message, self._ended.steps)
-        return convert.episode_from_message(message, self._steps)
-
-    def _on_episode(self, episode: Episode) -> None:
+    def _on_episode(self, received: tuple[EpisodeEnd, bytes]) -> None:
+        end, data = received
+        index = end.episode.index
         received_ns = time.monotonic_ns()
         self._heard_at = time.monotonic()
+        if end.steps == 0:
+            self._make_room(index)
         if self._writer is None:
             self.drop("episode while recording has failed")
-        elif self._ended is not None and same(episode, self._ended):
+        elif data == self._ended:
             self.diagnostics.count("repeats")
-            self._confirm(Receipt(episode.index, None))
-        elif episode.index != self._writer.next_episode:
-            self.drop("episode out of order", f"{episode.index}, expected {self._writer.next_episode}")
+            self._confirm(Receipt(index, None))
+        elif index != self._writer.next_episode:
+            self.drop("episode out of order", f"{index}, expected {self._writer.next_episode}")
+        elif end.steps != len(self._steps):
+            self.drop("episode with missing steps", f"{end.steps} of episode {index}, received {len(self._steps)}")
         else:
-            self._finish_episode(self._writer, episode, received_ns)
+            self._finish_episode(self._writer, end, data, received_ns)
 
-    def _finish_episode(self, writer: RunWriter, episode: Episode, received_ns: int) -> None:
+    def _finish_episode(self, writer: RunWriter, end: EpisodeEnd, data: bytes, received_ns: int) -> None:
         try:
-            writer.finish_episode(episode)
+            writer.finish_episode(end.episode)
         except UserError as error:
             self._fail(error)
             return
-        self._ended, self._steps = episode, []
+        self._ended, self._shown, self._steps = data, [step for step, _ in self._steps], []
         self._announce()
-        self._confirm(Receipt(episode.index, None))
+        self._confirm(Receipt(end.episode.index, None))
         self.diagnostics.count("episodes")
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
 
     def _confirm(self, receipt: Receipt) -> None:
-        self._receipts.publish(wire.encode_receipt(receipt, time.time_ns()))
+        self._receipts.publish(encode_receipt(receipt, time.time_ns()))
 
     # --- for eyes --------------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
         if self._markers.get_subscription_count() == 0:
             return
-        steps = self._steps or (self._ended.steps if self._ended is not None else [])
+        steps = [step for step, _ in self._steps] or self._shown
         self._markers.publish(trajectory_markers(steps, "world", self.get_clock().now().to_msg()))
 
     # --- end -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lift_ros.collection.notices import Failed, Model, Ready
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
-from lift_ros.nodes import convert
+from lift_ros.messages.records import decode_receipt, encode_model
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.training.job import TrainingJob
@@ -49,9 +49,7 @@ class Trainer(LiftNode):
         self._finding: dict[str, Any] = {}  # the last line of the process
         self._not_before = 0.0
         self._publisher = self.create_publisher(msg.Model, qos.MODEL, qos.LATCHED)
-        self.listen(
-            msg.Receipt, qos.RECEIPT, lambda message: convert.receipt_from_message(message, 0), self._on_receipt
-        )
+        self.listen(msg.Receipt, qos.RECEIPT, lambda data: decode_receipt(data)[0], self._on_receipt)
         self.every(POLL_SECONDS, self._poll)
         self.set_status(Status.WAITING_FOR_EPISODES)
 
@@ -136,7 +134,7 @@ class Trainer(LiftNode):
     def _announce(self, job: TrainingJob, finding: dict[str, Any]) -> None:
         model = Model(finding["model"], finding["sha256"], finding["algorithm"], job.episodes)
         self._trained = job.episodes
-        self._publisher.publish(convert.model_to_message(model, time.time_ns()))
+        self._publisher.publish(encode_model(model, time.time_ns()))
         self.diagnostics.facts["model"] = model.sha256
         self.get_logger().info(f"announces {model.path}")
         self.set_status(Status.TRAINED)

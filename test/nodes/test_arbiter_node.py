@@ -15,8 +15,8 @@ import lift_ros.msg as msg
 from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
 from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Source
+from lift_ros.messages.records import CommandKind
 from lift_ros.nodes.arbiter_node import ArbiterNode
-from lift_ros.nodes.convert import CommandKind
 from lift_ros.nodes.diagnostics import Status
 
 VALUES = np.array([0.5, -0.25])

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 from lone_node import Kept, lone_node
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 
 import lift_ros.msg as msg
 from lift_ros.errors import UserError
-from lift_ros.nodes import convert
+from lift_ros.messages.records import decode_command
 from lift_ros.nodes.arbiter_node import ArbiterNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
@@ -77,12 +78,12 @@ def test_wrong_values_at_start_are_named(parameters: dict[str, object], message:
         pass
 
 
-def test_what_does_not_convert_is_dropped_counted_and_never_handled(node: LoopbackHardware) -> None:
+def test_what_cannot_be_read_is_dropped_counted_and_never_handled(node: LoopbackHardware) -> None:
     handled: list[object] = []
-    node.listen(msg.Command, "test_command", convert.command_from_message, handled.append)
+    node.listen(msg.Command, "test_command", decode_command, handled.append)
     receive = list(node.subscriptions)[-1].callback
-    receive(msg.Command(kind=77))
-    receive(msg.Command(kind=2))
+    receive(bytes(serialize_message(msg.Command(kind=77))))
+    receive(bytes(serialize_message(msg.Command(kind=2))))
     assert node.diagnostics.drops["malformed test_command"] == 1
     assert len(handled) == 1
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import rclpy
 from foreign_bag import STORE, nanoseconds, number
+from rclpy.serialization import serialize_message
 from sample_run import drive
 from std_msgs.msg import Float64
 
@@ -19,7 +20,7 @@ from lift_ros.bags.replaying import RecordedTopic
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.records import Step, same
 from lift_ros.errors import UserError
-from lift_ros.nodes.convert import step_from_message
+from lift_ros.messages.records import decode_step
 from lift_ros.nodes.replay_node import message_class, quality_of, replay
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ def test_run_is_published_again_bit_for_bit(run: Path, listen: Callable[[dict[st
     assert listener.wait(lambda: len(steps) == 5 and len(ends) == 2 and bool(listener.received["/force"]))
     output, errors = process.communicate(timeout=ENOUGH)
     assert process.returncode == 0
-    replayed = [step_from_message(message) for message in steps]
+    replayed = [decode_step(bytes(serialize_message(message))) for message in steps]
     recorded: list[Step] = [step for episode in EPISODES for step in episode.steps]
     assert all(same(again, once) for again, once in zip(replayed, recorded, strict=True))
     assert [end.episode for end in ends] == [0, 1]
