@@ -191,6 +191,9 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         Parameter("episodes_per_file", 1, "1", "episodes in one MCAP file", low=1, high=100000, fixed=True),
         Parameter("facts", "{}", "JSON", "what the run's metadata should say besides: scenario, seed, p", fixed=True),
         Parameter(
+            "topics", "", "names", "further topics to record along, separated by commas; none by default", fixed=True
+        ),
+        Parameter(
             "markers_period",
             0.5,
             "s",

@@ -22,10 +22,12 @@ from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.further_topics import FurtherTopic, FurtherTopics, topic_names
 from lift_ros.nodes.markers import trajectory_markers
 
 READY_SECONDS = 1.0
 RETRY_SECONDS = 5.0
+LOOK_SECONDS = 0.5
 # After the last record so long nothing may come before a recorder that is to end believes that nothing will.
 QUIET_SECONDS = 0.25
 
@@ -61,7 +63,10 @@ class Recorder(LiftNode):
         self._open(uuid.uuid4().hex)
         self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step)
         self.listen(msg.Episode, qos.EPISODE, _with_bytes("Episode", decode_episode), self._on_episode)
+        self._further = FurtherTopics(self, topic_names(self.value("topics")), self._on_further)
+        self._further.look()
         self.every(READY_SECONDS, self._announce)
+        self.every(LOOK_SECONDS, self._further.look)
         self.every(RETRY_SECONDS, self._retry)
         self.every(self.value("markers_period"), self._draw)
 
@@ -188,6 +193,25 @@ class Recorder(LiftNode):
         self._confirm(Receipt(end.episode.index, None))
         self.diagnostics.count("episodes")
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
+
+    def _on_further(self, topic: FurtherTopic, data: bytes) -> None:
+        if self._writer is None:
+            self.drop("message of a further topic while recording has failed")
+            return
+        try:
+            self._writer.write_other(
+                topic.name,
+                topic.type_name,
+                topic.definition,
+                data,
+                time.time_ns(),
+                type_hash=topic.type_hash,
+                qos=topic.qos,
+            )
+        except UserError as error:
+            self._fail(error)
+            return
+        self.diagnostics.count(f"messages of {topic.name}")
 
     def _confirm(self, receipt: Receipt) -> None:
         self._receipts.publish(encode_receipt(receipt, time.time_ns()))

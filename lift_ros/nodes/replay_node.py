@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from rclpy.signals import SignalHandlerOptions
 from lift_ros.bags.replaying import Recorded, RecordedTopic, choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.transport import prepare_transport
+from lift_ros.nodes.message_types import message_class
 
 QUEUE = 1000
 POLL_SECONDS = 0.05
@@ -33,15 +33,6 @@ class ReplayReport:
 
     published: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-
-
-def message_class(type_name: str) -> Any:
-    """Return the class of `package/msg/Name`; ImportError where it is not installed here."""
-    package, kind, name = type_name.split("/")
-    try:
-        return getattr(importlib.import_module(f"{package}.{kind}"), name)
-    except AttributeError as error:
-        raise ImportError(f"package {package} has no message {name}") from error
 
 
 def quality_of(topic: RecordedTopic) -> QoSProfile:
@@ -71,7 +62,7 @@ class ReplayNode(Node):
         for topic in topics:
             try:
                 kind = message_class(topic.type_name)
-            except (ImportError, ValueError) as error:
+            except ImportError as error:
                 self.report.skipped[topic.name] = f"{topic.type_name} is not installed ({error})"
                 continue
             self._talkers[topic.name] = self.create_publisher(kind, prefix + topic.name, quality_of(topic))

@@ -31,7 +31,7 @@ class Conversation:
     def __init__(self, node: ArbiterNode) -> None:
         self.node = node
         self.plant, self.policies = Kept(msg.Command), Kept(msg.Query)
-        self.steps, self.episodes = Kept(msg.Step), Kept()
+        self.steps, self.episodes = Kept(msg.Step), Kept(msg.Episode)
         outbox = node._outbox
         outbox._plant, outbox._policies = self.plant, self.policies
         outbox._steps, outbox._episodes = self.steps, self.episodes
