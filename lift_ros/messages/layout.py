@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -31,18 +31,16 @@ _CODES = {
     "float32": "f",
     "float64": "d",
 }
-# An image up to its pixels: stamp, frame, height, width, encoding, byte order, bytes per row and in all.
-_PICTURE = ("i", "I", "text", "I", "I", "text", "B", "I", "I")
 
 
 class Kind(Enum):
-    """How a part of a message is laid out."""
+    """How a part of a message is laid out: its numbers, as codes of the module struct, and what states its length."""
 
-    NUMBER = "a number"
-    STAMP = "seconds and nanoseconds"
-    TEXT = "a length and bytes that end with NUL"
-    VECTOR = "a length and numbers"
-    PICTURE = "a sensor_msgs/Image"
+    NUMBER = ("?",)  # "?" stands for the part's own code
+    STAMP = ("i", "I")
+    TEXT = ("s*",)  # "*": a length comes first
+    VECTOR = ("?*",)
+    PICTURE = ("i", "I", "s*", "I", "I", "s*", "B", "I", "p*")  # a sensor_msgs/Image; "p": pixels
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,12 @@ class Part:
     kind: Kind
     code: str = ""  # of the module struct, of a number or of a vector's entries
     bound: int = 0
+
+    @property
+    def items(self) -> Iterator[tuple[str, bool]]:
+        """The codes of what it is made of, and whether a length comes before each."""
+        for item in self.kind.value:
+            yield item[0].replace("?", self.code), item.endswith("*")
 
 
 @lru_cache
@@ -112,32 +116,18 @@ class Layout:
         return self._states is not None and self._states(values) == self.sizes
 
     def _add_part(self, part: Part) -> None:
-        match part.kind:
-            case Kind.NUMBER:
-                self._add(part.code)
-            case Kind.STAMP:
-                self._add("i")
-                self._add("I")
-            case Kind.TEXT:
-                self._add_sized("s")
-            case Kind.VECTOR:
-                self._add_sized(part.code)
-            case Kind.PICTURE:
-                for code in _PICTURE[:-1]:
-                    self._add_sized("s") if code == "text" else self._add(code)
+        for code, sized in part.items:
+            if sized:
                 self._stated.append(self._count)
                 self._add("I")
+            size = self._remaining.pop(0) if sized else 1
+            if code == "p":
                 self._end_struct()
                 self.pixels.append(ENCAPSULATION + self._offset)
-                self._offset += self._remaining.pop(0)
+                self._offset += size
                 self._begin = self._offset
-
-    def _add_sized(self, code: str) -> None:
-        self._stated.append(self._count)
-        self._add("I")
-        size = self._remaining.pop(0)
-        if size:
-            self._add(code, size)
+            elif size:
+                self._add(code, size)
 
     def _add(self, code: str, count: int = 1) -> None:
         size = struct.calcsize(f"<{code}")
@@ -161,49 +151,29 @@ def layout(message: str, sizes: tuple[int, ...], order: str = "<") -> Layout:
 
 def stated_sizes(message: str, data: bytes | memoryview, order: str) -> tuple[int, ...]:
     """Return the sizes that a message states, after checking that it is whole and keeps its definition's bounds."""
-    walk = _Walk(data, order)
+    body = memoryview(data)[ENCAPSULATION:]
+    length = struct.Struct(f"{order}I").unpack_from
+    sizes: list[int] = []
+    offset = 0
     for part in parts(message):
-        walk.name = part.name
-        match part.kind:
-            case Kind.NUMBER:
-                walk.pass_over(part.code)
-            case Kind.STAMP:
-                walk.pass_over("I", 2)
-            case Kind.TEXT:
-                walk.pass_over("s", walk.read_size(part.bound, "bytes", nul=1))
-            case Kind.VECTOR:
-                walk.pass_over(part.code, walk.read_size(part.bound, "entries"))
-            case Kind.PICTURE:
-                for code in _PICTURE[:-1]:
-                    walk.pass_over("s", walk.read_size()) if code == "text" else walk.pass_over(code)
-                walk.pass_over("s", walk.read_size())
-    return tuple(walk.sizes)
-
-
-class _Walk:
-    """Goes through a message field by field and never past its end."""
-
-    def __init__(self, data: bytes | memoryview, order: str) -> None:
-        self.name = ""  # of the field, for errors
-        self.sizes: list[int] = []
-        self._body = memoryview(data)[ENCAPSULATION:]
-        self._number = struct.Struct(f"{order}I").unpack_from
-        self._offset = 0
-
-    def pass_over(self, code: str, count: int = 1) -> None:
-        size = struct.calcsize(f"<{code}")
-        if count:
-            self._offset += -self._offset % size + size * count
-        if self._offset > len(self._body):
-            raise MessageError(self.name, f"cut off after {len(self._body) + ENCAPSULATION} bytes", "a whole message")
-
-    def read_size(self, bound: int = 0, unit: str = "bytes", nul: int = 0) -> int:
-        self.pass_over("I")
-        size = int(self._number(self._body, self._offset - 4)[0])
-        if bound and size > bound + nul:
-            raise MessageError(self.name, f"{size - nul} {unit} long", f"at most {bound}")
-        self.sizes.append(size)
-        return size
+        for code, sized in part.items:
+            count = 1
+            if sized:
+                offset += -offset % 4 + 4
+                if offset > len(body):
+                    raise MessageError(part.name, f"cut off after {len(data)} bytes", "a whole message")
+                (count,) = length(body, offset - 4)
+                sizes.append(count)
+            nul = code == "s"
+            if sized and part.bound and count > part.bound + nul:
+                unit = "bytes" if nul else "entries"
+                raise MessageError(part.name, f"{count - nul} {unit} long", f"at most {part.bound}")
+            if count:
+                size = struct.calcsize(f"<{code}")
+                offset += -offset % size + size * count
+            if offset > len(body):
+                raise MessageError(part.name, f"cut off after {len(data)} bytes", "a whole message")
+    return tuple(sizes)
 
 
 def prefix_dtype(message: str, sizes: Mapping[str, int], upto: str) -> np.dtype[Any]:
@@ -225,17 +195,16 @@ def prefix_dtype(message: str, sizes: Mapping[str, int], upto: str) -> np.dtype[
         end += kind.itemsize * (1 if count is None else count)
 
     for part in parts(message):
-        match part.kind:
-            case Kind.NUMBER:
-                add(part.name, part.code)
-            case Kind.STAMP:
-                add(part.name, "u4", 2)
-            case Kind.TEXT | Kind.VECTOR:
-                text = part.kind is Kind.TEXT
-                add(f"{part.name}_size", "u4")
-                add(part.name, "u1" if text else part.code, sizes.get(part.name, 1 if text else 0))
-            case Kind.PICTURE:
-                raise ValueError(f"{message}.{part.name} is a picture, which ends what has a fixed place")
+        if part.kind is Kind.PICTURE:
+            raise ValueError(f"{message}.{part.name} is a picture, which ends what has a fixed place")
+        if part.kind in (Kind.TEXT, Kind.VECTOR):
+            text = part.kind is Kind.TEXT
+            add(f"{part.name}_size", "u4")
+            add(part.name, "u1" if text else part.code, sizes.get(part.name, 1 if text else 0))
+        elif part.kind is Kind.STAMP:
+            add(part.name, "u4", 2)
+        else:
+            add(part.name, part.code)
         if part.name == upto:
             break
     size = ENCAPSULATION + end
