@@ -1,4 +1,4 @@
-"""Collect episodes: plant, logging policy, augmentor, arbiter, recorder and, with `train_after`, the trainer."""
+"""Collect episodes: plant, logging policy, augmentor, arbiter, recorder and, unless told otherwise, the trainer."""
 
 from launch import LaunchDescription
 

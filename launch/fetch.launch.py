@@ -7,4 +7,4 @@ from lift_ros.graph.launch_description import graph_description
 
 def generate_launch_description() -> LaunchDescription:
     """Return what `ros2 launch` starts."""
-    return graph_description(scenario="fetch-reach", train_after="50", run="runs/fetch")
+    return graph_description(scenario="fetch-reach", run="runs/fetch")

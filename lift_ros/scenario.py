@@ -10,7 +10,14 @@ from typing import Any
 
 from lift_ros.configuration import Key, check_mapping, nearest, read_yaml
 from lift_ros.errors import UserError
-from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, check_augmentation
+from lift_ros.policies.augmentations import (
+    AUGMENTATION_NAMES,
+    LEARNED,
+    RANDOM_NAMES,
+    RandomAugmentation,
+    augmentation_arguments,
+    make_augmentation,
+)
 from lift_ros.policies.loading import POLICY_ARGUMENTS, check_policy, is_routine, load_policy
 from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import Policy
@@ -35,7 +42,7 @@ COLLECTION_KEYS = {
     "episodes": Key(int, 100, low=1),
     "p": Key(float, 0.6, low=0, high=1),
     "augmentation_budget": Key(int, 20, low=0),
-    "train_after": Key(int, 50, low=1),
+    "train_after": Key(int, 50, low=0),
     "augmentation": Key(str, LEARNED, choices=AUGMENTATION_NAMES),
     "augmentation_arguments": Key(dict, {}),
 }
@@ -73,8 +80,8 @@ class CollectionSettings:
     episodes: int
     p: float
     augmentation_budget: int
-    train_after: int  # episodes of the logging policy alone, before the augmentor is trained
-    augmentation: str
+    train_after: int  # episodes of the logging policy alone, before the augmentor is trained or fitted; 0: never
+    augmentation: str  # learned, or the name of a random one
     augmentation_arguments: dict[str, Any]
 
 
@@ -129,8 +136,16 @@ class Scenario:
         """Return any policy by name, or from "module:Name", for this plant; "optimal" is the yardstick."""
         if name == OPTIMAL:
             return self._make_optimal()
+        if name in RANDOM_NAMES:
+            return self.make_augmentation(name, arguments)
         completed = complete_arguments(name, arguments or {}, self.plant)
         return load_policy(name, completed, self.observation_size, self.action_size)
+
+    def make_augmentation(self, name: str, arguments: Mapping[str, Any] | None = None) -> RandomAugmentation:
+        """Return the random augmentation of this name; arguments that are not given are the scenario's, or defaults."""
+        own = self.collection.augmentation_arguments if name == self.collection.augmentation else {}
+        given = {**own, **(arguments or {})}
+        return make_augmentation(name, given, self.make_logging_policy(), self.action_size, self.action_radius)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the scenario as plain values; `parse_scenario` turns them into the same scenario."""
@@ -164,7 +179,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
     arguments = complete_arguments(policy["name"], policy["arguments"], plant)
     policy["arguments"] = check_policy(policy["name"], arguments, f"{source}: logging_policy")
     collection = check_mapping(top["collection"], COLLECTION_KEYS, f"{source}: collection")
-    collection["augmentation_arguments"] = check_augmentation(
+    collection["augmentation_arguments"] = augmentation_arguments(
         collection["augmentation"], collection["augmentation_arguments"], f"{source}: collection.augmentation_arguments"
     )
     scenario = Scenario(

@@ -13,6 +13,7 @@ from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.supervisor import GraphFailed
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +26,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
     parser.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
-    parser.add_argument("--model", type=Path, help="model that the augmentor serves from the start")
+    parser.add_argument("--model", type=Path, help="model that the augmentor serves; then none is trained")
+    parser.add_argument("--augmentation", choices=AUGMENTATION_NAMES, help="who augments (default: the scenario's)")
     parser.add_argument(
-        "--train-after", type=int, default=0, metavar="N", help="train after N episodes and go on with the model"
+        "--data",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="runs that the uncertainty model has seen",
+    )
+    parser.add_argument(
+        "--train-after",
+        type=int,
+        metavar="N",
+        help="train on the first N episodes and go on with the model (default: the scenario's; 0 trains none)",
     )
     parser.add_argument("--no-wait", action="store_true", help="go on collecting while the first model is trained")
     parser.add_argument(
@@ -54,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         p=arguments.p,
         seed=arguments.seed,
         model=arguments.model,
+        augmentation=arguments.augmentation,
+        data=arguments.data,
         train_after=arguments.train_after,
         wait_for_model=not arguments.no_wait,
         plant=arguments.plant,

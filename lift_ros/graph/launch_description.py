@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable, Shutdown
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetEnvironmentVariable, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lift_ros.graph.table import GraphOptions, graph_nodes
+from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
 
 # Name: default, description. An empty value leaves the choice to the scenario.
 ARGUMENTS: Mapping[str, tuple[str, str]] = {
@@ -22,7 +23,9 @@ ARGUMENTS: Mapping[str, tuple[str, str]] = {
     "p": ("", "probability of an augmented step; empty takes the scenario's"),
     "seed": ("0", "seed of the run"),
     "model": ("", "model file that the augmentor serves from the start"),
-    "train_after": ("0", "train after this many episodes and go on with the model; 0 starts no trainer"),
+    "augmentation": ("", "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty takes the scenario's"),
+    "data": ("", "runs in which the uncertainty model has seen its actions, separated by ':'"),
+    "train_after": ("", "train after so many episodes and go on with the model; empty takes the scenario's, 0 never"),
     "plant": ("simulator", "simulator, or hardware when your own plant node is running"),
     "namespace": ("lift", "namespace of the graph"),
     "parameters": ("", "parameter file of your rig, applied on top (ROS 2 YAML)"),
@@ -42,7 +45,9 @@ def graph_description(**defaults: str) -> LaunchDescription:
 
 def _start(context: LaunchContext) -> list[Any]:
     given = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    return [_node(row, given) for row in graph_nodes(graph_options(given))]
+    options = graph_options(given)
+    rows = graph_nodes(options)
+    return [LogInfo(msg=describe_graph(options)), *(_node(row, given) for row in rows)]
 
 
 def graph_options(given: Mapping[str, str]) -> GraphOptions:
@@ -55,7 +60,9 @@ def graph_options(given: Mapping[str, str]) -> GraphOptions:
         p=float(given["p"]) if given["p"] else None,
         seed=int(given["seed"]),
         model=Path(given["model"]) if given["model"] else None,
-        train_after=int(given["train_after"]),
+        augmentation=given["augmentation"] or None,
+        data=[Path(path) for path in given["data"].split(os.pathsep) if path],
+        train_after=int(given["train_after"]) if given["train_after"] else None,
         plant=given["plant"],
         namespace=given["namespace"].strip("/"),
     )

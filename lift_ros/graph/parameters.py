@@ -92,7 +92,7 @@ _POLICY = (
         "policy",
         "",
         "name or module:Name",
-        "policy to ask; empty takes what the scenario or the model says",
+        "policy to ask, for the augmentor also a random augmentation; empty takes what the scenario or the model says",
         fixed=True,
     ),
     Parameter("policy_arguments", "{}", "JSON", "keyword arguments of the policy", fixed=True),
@@ -136,6 +136,16 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "augmentor": (
         *_POLICY,
         Parameter("model", "", "path", "model file to serve from the start; empty waits for the trainer", fixed=True),
+        Parameter("data", "[]", "JSON", "runs in which the policy uncertainty has seen its actions", fixed=True),
+        Parameter(
+            "data_episodes",
+            0,
+            "1",
+            "take the first so many episodes of the data, as soon as they are recorded; 0 takes all at once",
+            low=0,
+            high=2**31 - 1,
+            fixed=True,
+        ),
         *_COMMON,
     ),
     "arbiter": (

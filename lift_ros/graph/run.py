@@ -16,7 +16,7 @@ from lift_ros.collection.records import Outcome
 from lift_ros.graph.live_view import LiveView, RunStatus
 from lift_ros.graph.processes import process_specs
 from lift_ros.graph.supervisor import Supervisor, stop_on_signals
-from lift_ros.graph.table import GraphOptions, graph_nodes
+from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def run_graph(
     rows = graph_nodes(options)
     before = set(RunReader(options.run).episode_indices) if options.run.exists() else set()
     wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
+    print(describe_graph(options), file=output, flush=True)
     view = LiveView(int(wanted) or None, stream=output, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from lift_ros.bags.continuation import check_continuation
+from lift_ros.collection.plan import CollectionPlan
+from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PARAMETERS, Value, find
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.scenario import Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.
@@ -34,7 +37,9 @@ class GraphOptions:
     p: float | None = None
     seed: int = 0
     model: Path | None = None
-    train_after: int = 0  # 0 starts no trainer
+    augmentation: str | None = None  # learned, or a random one
+    data: Sequence[Path] = ()  # runs in which the uncertainty model has seen its actions
+    train_after: int | None = None  # 0 starts no trainer
     wait_for_model: bool = True  # with a trainer: no episode between `train_after` and its first model
     plant: str = SIMULATOR  # SIMULATOR, or HARDWARE for a plant node that somebody else starts
     namespace: str = "lift"
@@ -55,24 +60,42 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     """Return the nodes in the order in which they start and end: what asks ends before what answers or records."""
     scenario = load_scenario(options.scenario)
     _check(options, scenario)
-    rows = [_arbiter(options, scenario)]
-    if options.mode != "evaluate":
-        rows.append(_entry("logging_policy", {"scenario": options.scenario}, options))
-    if _may_augment(options, rows[0]):
-        model = {"model": str(options.model.resolve())} if options.model else {}
-        rows.append(_entry("augmentor", {"scenario": options.scenario, **model}, options))
+    plan = plan_of(options, scenario)
+    given: dict[str, Value] = {"scenario": options.scenario}
+    run = str(options.run.resolve())
+    rows = [_arbiter(options, plan)]
+    if plan.mode is not Mode.EVALUATE:
+        rows.append(_entry("logging_policy", given, options))
+    if plan.has_augmentor or "augmentor" in options.parameters:
+        rows.append(_entry("augmentor", {**given, **_augmentor(plan, run)}, options))
     if options.plant == SIMULATOR:
-        rows.append(_entry(simulator_of(scenario), {"scenario": options.scenario}, options))
-    if options.train_after:
-        rows.append(_trainer(options))
-    rows.append(_entry("recorder", {"run": str(options.run.resolve()), "facts": json.dumps(_facts(options))}, options))
+        rows.append(_entry(simulator_of(scenario), given, options))
+    if plan.trains:
+        trainer: dict[str, Value] = {"run": run, "train_after": plan.train_after, "seed": options.seed}
+        rows.append(_entry("trainer", {**given, **trainer}, options))
+    facts = plan.facts(scenario, seed=options.seed, made_by="graph")
+    rows.append(_entry("recorder", {"run": run, "facts": json.dumps(facts)}, options))
     return rows
 
 
-def _may_augment(options: GraphOptions, arbiter: NodeEntry) -> bool:
-    """Whether anybody will ask the augmentor; where nobody does, the loop is faster without it."""
-    alone = options.mode == "collect" and arbiter.parameters["p"] == 0.0
-    return not alone or bool(options.model or options.train_after or "augmentor" in options.parameters)
+def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
+    """Return how the graph collects; parameters that are set by hand count as what the user decided."""
+    arbiter, augmentor = (options.parameters.get(name, {}) for name in ("arbiter", "augmentor"))
+    model = augmentor.get("model") or options.model
+    wishes = {"mode": options.mode, "episodes": options.episodes, "p": options.p, "budget": None}
+    return CollectionPlan.make(
+        scenario,
+        **{name: arbiter.get(name, value) for name, value in wishes.items()},  # type: ignore[arg-type]
+        augmentation=str(augmentor.get("policy") or options.augmentation or "") or None,
+        model=Path(str(model)) if model else None,
+        data=options.data,
+        train_after=options.train_after,
+    )
+
+
+def describe_graph(options: GraphOptions) -> str:
+    """Return in one line who will act in which episodes."""
+    return plan_of(options, load_scenario(options.scenario)).describe()
 
 
 def simulator_of(scenario: Scenario) -> str:
@@ -88,8 +111,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
             f"scenario {scenario.name} describes hardware, which has no simulator; start your plant node and choose "
             "plant hardware (lift run --plant hardware)"
         )
-    if options.mode == "evaluate" and options.model is None and "augmentor" not in options.parameters:
-        raise UserError("mode evaluate needs a model; give one with --model FILE")
+    if options.augmentation not in (None, *AUGMENTATION_NAMES):
+        raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
     if options.model is not None and not options.model.is_file():
         raise UserError(f"model {options.model} does not exist; train one with lift train")
     for executable, values in options.parameters.items():
@@ -98,51 +121,38 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
             if parameter is None:
                 raise UserError(f"{executable} has no parameter {name}; see lift_{executable} --help")
             parameter.check(value)
+    check_continuation(options.run, scenario)
 
 
-def _arbiter(options: GraphOptions, scenario: Scenario) -> NodeEntry:
-    collection = scenario.collection
+def _arbiter(options: GraphOptions, plan: CollectionPlan) -> NodeEntry:
     parameters: dict[str, Value] = {
         "scenario": options.scenario,
-        "mode": options.mode,
-        "episodes": collection.episodes if options.episodes is None else options.episodes,
-        "p": float(collection.p if options.p is None else options.p),
+        "mode": plan.mode.name.lower(),
+        "episodes": plan.episodes,
+        "p": plan.p,
         "seed": options.seed,
-        "budget": collection.augmentation_budget,
+        "budget": plan.budget,
         "exit_when_done": True,
     }
-    if options.train_after and options.wait_for_model:
-        parameters["model_from"] = options.train_after
-    elif options.model is not None:
+    if plan.model is not None or (plan.is_random and not plan.train_after):
         parameters["model_from"] = 0
+    elif plan.train_after and options.wait_for_model:
+        parameters["model_from"] = plan.train_after
     if options.plant == SIMULATOR:
         parameters.update(PATIENT_DEADLINES)
     return _entry("arbiter", parameters, options, ends_graph=True)
 
 
-def _trainer(options: GraphOptions) -> NodeEntry:
-    parameters: dict[str, Value] = {
-        "scenario": options.scenario,
-        "run": str(options.run.resolve()),
-        "train_after": options.train_after,
-        "seed": options.seed,
-    }
-    return _entry("trainer", parameters, options)
+def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
+    if plan.model is not None:
+        return {"model": str(plan.model.resolve())}
+    if plan.augmentation != UNCERTAINTY:
+        return {"policy": plan.augmentation} if plan.is_random else {}
+    data = [str(path.resolve()) for path in plan.data] or [run]
+    return {"policy": UNCERTAINTY, "data": json.dumps(data), "data_episodes": plan.train_after}
 
 
 def _entry(
     executable: str, parameters: Mapping[str, Value], options: GraphOptions, *, ends_graph: bool = False
 ) -> NodeEntry:
     return NodeEntry(executable, {**parameters, **options.parameters.get(executable, {})}, ends_graph=ends_graph)
-
-
-def _facts(options: GraphOptions) -> dict[str, Any]:
-    scenario = load_scenario(options.scenario)
-    return {
-        "scenario": scenario.name,
-        "parameters": scenario.as_dict(),
-        "seed": options.seed,
-        "mode": options.mode,
-        "p": scenario.collection.p if options.p is None else options.p,
-        "made_by": "graph",
-    }

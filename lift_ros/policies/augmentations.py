@@ -1,17 +1,16 @@
-"""Augmentations of a logging policy: the baselines that LIFT is compared with, by name.
+"""Random augmentations of a logging policy: the baselines that LIFT is compared with, by name.
 
-All of them are `SeededPolicy` and `Augmentation`. Whoever has the logging policy's proposal for the same observation
-at hand calls `augment(observation, logging_action)`, or `protocol.propose`, which also serves learned policies. In a
-graph of nodes the proposal is not at hand: `act(observation)` then asks a logging policy of the augmentation's own,
-which gives the same proposal as long as it is asked at every step and reset at every hand-off, as an arbiter does.
+Those that change the logging policy's action ask a logging policy of their own: it proposes the same as the one that is
+recorded, as long as it is asked at every step and reset at every hand-off, as an arbiter does. So a query is all they
+need, in process and in a graph of nodes alike.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,15 +21,12 @@ from lift_ros.policies.protocol import Policy, begin_episode
 from lift_ros.positioning.ball import shorten, uniform_in_ball
 from lift_ros.seeds import generator
 
-if TYPE_CHECKING:
-    from lift_ros.scenario import Scenario
-
-
-LEARNED = "learned"
+LEARNED = "learned"  # the augmentation of LIFT itself, which is trained and comes as a model
+UNCERTAINTY = "uncertainty"
 
 
 class RandomAugmentation(ABC):
-    """What all random augmentations share: their own random stream, and a logging policy for `act`."""
+    """A policy with a random stream of its own, seeded for each episode."""
 
     def __init__(self, logging_policy: Policy, action_size: int, action_radius: float) -> None:
         self._logging_policy = logging_policy
@@ -46,13 +42,12 @@ class RandomAugmentation(ABC):
         """Reset the logging policy of its own; the randomness goes on."""
         self._logging_policy.reset()
 
-    def act(self, observation: FloatArray) -> FloatArray:
-        """Augment what the logging policy of its own proposes."""
-        return self.augment(observation, self._logging_policy.act(observation))
-
     @abstractmethod
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+    def act(self, observation: FloatArray) -> FloatArray:
         """Return the action to take instead of the logging policy's."""
+
+    def _logged(self, observation: FloatArray) -> FloatArray:
+        return self._logging_policy.act(observation)
 
     @property
     def _rng(self) -> np.random.Generator:
@@ -70,9 +65,10 @@ class GaussianNoise(RandomAugmentation):
         super().__init__(logging_policy, action_size, action_radius)
         self._sigma = action_radius / 3 if sigma is None else sigma
 
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+    def act(self, observation: FloatArray) -> FloatArray:
         """Add noise to the logging policy's action."""
-        return shorten(logging_action + self._rng.normal(0.0, self._sigma, logging_action.size), self._radius)
+        noise = self._rng.normal(0.0, self._sigma, self._action_size)
+        return shorten(self._logged(observation) + noise, self._radius)
 
 
 class RandomScaling(RandomAugmentation):
@@ -82,9 +78,10 @@ class RandomScaling(RandomAugmentation):
         super().__init__(logging_policy, action_size, action_radius)
         self._sigma = sigma
 
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
+    def act(self, observation: FloatArray) -> FloatArray:
         """Scale the logging policy's action."""
-        return shorten(logging_action * (2.0 * math.exp(self._rng.normal(0.0, self._sigma))), self._radius)
+        factor = 2.0 * math.exp(self._rng.normal(0.0, self._sigma))
+        return shorten(self._logged(observation) * factor, self._radius)
 
 
 class UniformActions(RandomAugmentation):
@@ -93,10 +90,6 @@ class UniformActions(RandomAugmentation):
     def act(self, observation: FloatArray) -> FloatArray:
         """Draw an action."""
         return np.asarray(uniform_in_ball(self._rng, 1, self._action_size, self._radius)[0])
-
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
-        """Draw an action."""
-        return self.act(observation)
 
 
 class Trajectory(Protocol):
@@ -162,10 +155,6 @@ class UncertaintyModel(RandomAugmentation):
         actions = uniform_in_ball(self._rng, self._candidates, self._action_size, self._radius)
         return np.asarray(actions[int(np.argmin(self.log_density(observation, actions)))])
 
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
-        """Draw candidates and take the least probable."""
-        return self.act(observation)
-
 
 def _kernel_width(values: FloatArray) -> FloatArray:
     """Return a width per column by Scott's rule; a column without spread gets a small one."""
@@ -184,33 +173,28 @@ _AUGMENTATIONS: dict[str, tuple[Callable[..., RandomAugmentation], dict[str, Key
     "gaussian_noise": (GaussianNoise, {"sigma": Key(float, None, low=0, optional=True)}),
     "random_scaling": (RandomScaling, {"sigma": Key(float, 0.5, low=0)}),
     "uniform": (UniformActions, {}),
-    "uncertainty": (
+    UNCERTAINTY: (
         UncertaintyModel,
         {"candidates": Key(int, 32, low=1), "samples": Key(int, 1000, low=1), "fit_seed": Key(int, 0, low=0)},
     ),
 }
-AUGMENTATION_NAMES = (LEARNED, *_AUGMENTATIONS)
+RANDOM_NAMES = tuple(_AUGMENTATIONS)
+AUGMENTATION_NAMES = (LEARNED, *RANDOM_NAMES)
 
 
-def check_augmentation(name: str, arguments: dict[str, Any], where: str) -> dict[str, Any]:
+def augmentation_arguments(name: str, arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the arguments of a named augmentation with defaults filled in."""
     if name not in AUGMENTATION_NAMES:
         raise UserError(f"{where}: unknown augmentation {name!r}; {nearest(name, AUGMENTATION_NAMES)}")
     keys = {} if name == LEARNED else _AUGMENTATIONS[name][1]
-    return check_mapping(arguments, keys, where)
+    return check_mapping(dict(arguments), keys, where)
 
 
-def make_augmentation(name: str, scenario: Scenario, policy: Policy | None = None, **arguments: Any) -> Policy:
-    """Return the augmentation of this name for the scenario's plant; "learned" is the `policy` that is given.
-
-    Arguments that are not given are the scenario's, if it names the same augmentation, or defaults.
-    """
-    if name == scenario.collection.augmentation:
-        arguments = {**scenario.collection.augmentation_arguments, **arguments}
-    checked = check_augmentation(name, arguments, f"augmentation {name}")
-    if (policy is None) == (name == LEARNED):
-        raise UserError(f'augmentation {name!r}: give policy=… with "{LEARNED}", and only there')
-    if policy is not None:
-        return policy
-    build = _AUGMENTATIONS[name][0]
-    return build(scenario.make_logging_policy(), scenario.action_size, scenario.action_radius, **checked)
+def make_augmentation(
+    name: str, arguments: Mapping[str, Any], logging_policy: Policy, action_size: int, action_radius: float
+) -> RandomAugmentation:
+    """Return the random augmentation of this name; `logging_policy` becomes its own, so give it one of its own."""
+    if name == LEARNED:
+        raise UserError(f"augmentation {LEARNED!r} is a model: train one, and give its file")
+    checked = augmentation_arguments(name, arguments, f"augmentation {name}")
+    return _AUGMENTATIONS[name][0](logging_policy, action_size, action_radius, **checked)

@@ -37,14 +37,6 @@ class InformedPolicy(Policy, Protocol):
         """Learn goal and context of the episode that begins with `observed`."""
 
 
-@runtime_checkable
-class Augmentation(Policy, Protocol):
-    """Changes what the logging policy proposes. `act` answers where that proposal is not at hand."""
-
-    def augment(self, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
-        """Return the action to take instead of the logging policy's."""
-
-
 def begin_episode(policy: Policy, seed: int) -> None:
     """Seed and reset `policy` for a new episode, whether or not it has randomness."""
     if isinstance(policy, SeededPolicy):
@@ -56,10 +48,3 @@ def inform(policy: Policy, observed: Observed) -> None:
     """Tell goal and context to a policy with full information; all others are left ignorant."""
     if isinstance(policy, InformedPolicy):
         policy.set_context(observed)
-
-
-def propose(augmentor: Policy, observation: FloatArray, logging_action: FloatArray) -> FloatArray:
-    """Ask an augmentor, which may build upon the logging policy's proposal for the same observation."""
-    if isinstance(augmentor, Augmentation):
-        return augmentor.augment(observation, logging_action)
-    return augmentor.act(observation)

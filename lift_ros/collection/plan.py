@@ -1,0 +1,169 @@
+"""How a run is collected: what the scenario answers where the user left it open, in words and as the run's facts."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lift_ros
+from lift_ros.collection.records import Mode
+from lift_ros.errors import UserError
+from lift_ros.policies.augmentations import LEARNED, RANDOM_NAMES, UNCERTAINTY
+from lift_ros.scenario import Scenario
+
+MODES = {mode.name.lower(): mode for mode in Mode}
+
+
+@dataclass(frozen=True)
+class CollectionPlan:
+    """Who acts in which episodes of a run; the same for the loop in process and for the graph."""
+
+    mode: Mode
+    episodes: int  # 0 for no end
+    p: float
+    budget: int
+    augmentation: str  # learned, a random one, or a policy of the user's own
+    model: Path | None  # of a learned augmentor that is there from the start
+    data: tuple[Path, ...]  # runs in which the uncertainty model has seen its actions
+    train_after: int  # the augmentor is trained on, or fitted to, so many first episodes of the run; 0: on none of them
+    has_augmentor: bool  # whether anybody is asked besides the logging policy
+
+    @classmethod
+    def make(
+        cls,
+        scenario: Scenario,
+        *,
+        mode: str = "collect",
+        episodes: int | None = None,
+        p: float | None = None,
+        budget: int | None = None,
+        augmentation: str | None = None,
+        model: Path | None = None,
+        data: Sequence[Path] = (),
+        train_after: int | None = None,
+    ) -> CollectionPlan:
+        """Complete what the user says by what the scenario says; None leaves it to the scenario."""
+        settings = scenario.collection
+        if mode not in MODES:
+            raise UserError(f"mode is {mode!r}; allowed: {', '.join(MODES)}")
+        chosen = augmentation or (settings.augmentation if model is None else LEARNED)
+        probability = float(settings.p if p is None else p)
+        acts = MODES[mode] is not Mode.COLLECT or probability > 0
+        plan = cls(
+            mode=MODES[mode],
+            episodes=settings.episodes if episodes is None else episodes,
+            p=probability,
+            budget=settings.augmentation_budget if budget is None else budget,
+            augmentation=chosen,
+            model=model,
+            data=tuple(data),
+            train_after=_train_after(train_after, settings.train_after, chosen, mode, probability, model, data),
+            has_augmentor=acts or bool(model or data or train_after or augmentation),
+        )
+        plan._check(train_after)
+        return plan
+
+    def _check(self, train_after: int | None) -> None:
+        if self.model is not None and self.augmentation != LEARNED:
+            raise UserError(f"a model and the augmentation {self.augmentation} exclude each other: give one of them")
+        if self.data and self.augmentation != UNCERTAINTY:
+            raise UserError(
+                f"data belong to the augmentation {UNCERTAINTY}, the only one that learns from seen actions, "
+                f"not to {self.augmentation}"
+            )
+        if train_after and (self.data or self.augmentation not in (LEARNED, UNCERTAINTY)):
+            raise UserError(
+                f"train_after is {train_after}, but the augmentation {self.augmentation}"
+                f"{' learns from the given data' if self.data else ' is never trained'}: leave one of them out"
+            )
+        if self.mode is Mode.EVALUATE and self.augmentation == LEARNED and self.model is None:
+            raise UserError("mode evaluate needs a model; give one with --model FILE")
+        fitted = self.data or self.train_after or not self.has_augmentor
+        if self.augmentation == UNCERTAINTY and not fitted:
+            raise UserError(
+                f"the augmentation {UNCERTAINTY} needs the runs whose actions count as seen: give --data RUN …, or "
+                "with --train-after the number of this run's first episodes"
+            )
+
+    @property
+    def trains(self) -> bool:
+        """Whether a model is trained while the run is collected, and episodes are left in which it can act."""
+        return self.augmentation == LEARNED and self.train_after > 0 and self._goes_on
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the augmentor is a random augmentation."""
+        return self.augmentation in RANDOM_NAMES
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.episodes == 0 or self.episodes > self.train_after
+
+    def describe(self) -> str:
+        """Return in one line what will happen."""
+        count = f"{self.episodes} episodes" if self.episodes else "episodes without end"
+        augmentor, alone = self._augmentor(), "the logging policy alone"
+        if self.mode is Mode.EVALUATE:
+            return f"{count}: {augmentor} alone"
+        if self.mode is Mode.SHADOW:
+            return f"{count}: {alone}; {augmentor} is asked and recorded, but never acts"
+        if not self.p:
+            return f"{count}: {alone}"
+        if self.model is not None or not self.train_after:
+            return f"{count}: the logging policy with {augmentor}, p={self.p:g}"
+        if not self._goes_on:
+            return f"{count}: {alone}; {augmentor} would come after {self.train_after} episodes"
+        return f"{count}: {alone} until episode {self.train_after}, then with {augmentor}, p={self.p:g}"
+
+    def _augmentor(self) -> str:
+        if self.model is not None:
+            return f"the model {self.model.name}"
+        if self.augmentation == LEARNED:
+            return "the model trained on them" if self.train_after else "an augmentor that waits for a model"
+        if self.augmentation == UNCERTAINTY:
+            seen = ", ".join(path.name for path in self.data) if self.data else "them"
+            return f"the uncertainty model fitted to {seen}"
+        return f"the augmentation {self.augmentation}"
+
+    def facts(self, scenario: Scenario, *, seed: int, made_by: str) -> dict[str, Any]:
+        """Return what a run's metadata say of how it was made."""
+        return {
+            "scenario": scenario.name,
+            "parameters": scenario.as_dict(),
+            "seed": seed,
+            "mode": self.mode.name.lower(),
+            "p": self.p,
+            "budget": self.budget,
+            "policy": scenario.logging_policy.name,
+            "augmentation": self.augmentation if self.has_augmentor else None,
+            "train_after": self.train_after,
+            "model": "" if self.model is None else hashlib.sha256(self.model.read_bytes()).hexdigest(),
+            "data": [path.name for path in self.data],
+            "versions": {
+                "lift_ros": lift_ros.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+            "made_by": made_by,
+        }
+
+
+def _train_after(
+    given: int | None,
+    settled: int,
+    augmentation: str,
+    mode: str,
+    p: float,
+    model: Path | None,
+    data: Sequence[Path],
+) -> int:
+    if given is not None:
+        return given
+    learns = augmentation in (LEARNED, UNCERTAINTY) and model is None and not data
+    return settled if learns and p > 0 and mode == "collect" else 0
