@@ -16,7 +16,6 @@ from benchmark.timing import RESULTS, interleaved, markdown_table, medians, repl
 from lift_ros.bags import RunWriter
 from lift_ros.collection.loop import collect, run_episode
 from lift_ros.collection.records import Episode
-from lift_ros.policies.augmentations import make_augmentation
 from lift_ros.scenario import PlantSettings, Scenario, load_scenario
 from lift_ros.seeds import episode_seed
 
@@ -37,7 +36,7 @@ def make_jobs(dim: int, steps: int, folder: Path) -> dict[str, Callable[[], obje
     """Return what is compared, each making `steps` steps in one episode, the last two also in a bag."""
     scenario = scenario_of(dim, steps)
     problem, policy = scenario.make_problem(), scenario.make_logging_policy()
-    augmentor = make_augmentation("uniform", scenario)
+    augmentor = scenario.make_augmentation("uniform")
     matrix = np.eye(dim) + 0.1 * np.random.default_rng(0).normal(size=(dim, dim))
     action = np.full(dim, 0.01)
     bags = iter(range(10**9))

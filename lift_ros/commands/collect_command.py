@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import lift_ros
-from lift_ros.bags import RunReader, RunWriter, read_run
+from lift_ros.bags import RunWriter
+from lift_ros.bags.continuation import check_continuation
+from lift_ros.bags.fitting import fit_to_runs
 from lift_ros.collection.loop import CollectionInterrupted, collect
+from lift_ros.collection.plan import MODES, CollectionPlan
 from lift_ros.collection.records import Episode, Mode
 from lift_ros.errors import UserError
-from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, UncertaintyModel, make_augmentation
+from lift_ros.policies.augmentations import RANDOM_NAMES, UNCERTAINTY, UncertaintyModel
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import Scenario, load_scenario
-
-MODES = {mode.name.lower(): mode for mode in Mode}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     lift = parser.add_argument_group("augmented collection (LIFT)")
     augmentor = lift.add_mutually_exclusive_group()
     augmentor.add_argument("--model", type=Path, metavar="FILE", help="let this model be the augmentor")
-    augmentor.add_argument(
-        "--augmentation", choices=[name for name in AUGMENTATION_NAMES if name != LEARNED], help="or this baseline"
+    augmentor.add_argument("--augmentation", choices=RANDOM_NAMES, help="or this baseline (default: neither)")
+    lift.add_argument(
+        "--p", type=float, help="probability of an augmented step (default: the scenario's, 0 without augmentor)"
     )
-    lift.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
     lift.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
     lift.add_argument(
         "--data", type=Path, nargs="+", metavar="RUN", help="runs in which the uncertainty model has seen its actions"
@@ -57,8 +55,19 @@ def run(arguments: argparse.Namespace) -> int:
     budget = scenario.collection.augmentation_budget if arguments.budget is None else arguments.budget
     episodes = scenario.collection.episodes if arguments.episodes is None else arguments.episodes
     _check_numbers(arguments, episodes, p, budget)
-    _check_continuation(arguments.out, scenario)
-    facts = _make_facts(arguments, scenario, augmentor, p, budget)
+    check_continuation(arguments.out, scenario)
+    plan = CollectionPlan.make(
+        scenario,
+        mode=arguments.mode,
+        episodes=episodes,
+        p=p,
+        budget=budget,
+        augmentation=arguments.augmentation,
+        model=arguments.model,
+        data=arguments.data or (),
+        train_after=0,
+    )
+    facts = plan.facts(scenario, seed=arguments.seed, made_by="collect")
     try:
         with RunWriter(arguments.out, facts) as writer:
             finished = collect(
@@ -99,17 +108,17 @@ def summarise(episodes: Sequence[Episode]) -> str:
 
 
 def _make_augmentor(arguments: argparse.Namespace, scenario: Scenario) -> Policy | None:
-    if arguments.data is not None and arguments.augmentation != "uncertainty":
+    if arguments.data is not None and arguments.augmentation != UNCERTAINTY:
         raise UserError("--data belongs to --augmentation uncertainty, the only one that learns from seen actions")
     if arguments.model is not None:
         return _load_augmentor(arguments.model, scenario)
     if arguments.augmentation is None:
         return None
-    augmentation = make_augmentation(arguments.augmentation, scenario)
+    augmentation = scenario.make_augmentation(arguments.augmentation)
     if isinstance(augmentation, UncertaintyModel):
         if arguments.data is None:
             raise UserError("--augmentation uncertainty needs the runs whose actions count as seen: --data RUN …")
-        augmentation.fit_episodes([episode for path in arguments.data for episode in read_run(path)])
+        fit_to_runs(augmentation, arguments.data)
     return augmentation
 
 
@@ -148,43 +157,3 @@ def _check_numbers(arguments: argparse.Namespace, episodes: int, p: float, budge
         if not value >= low or (high is not None and value > high):
             allowed = f"{low} or more" if high is None else f"between {low} and {high}"
             raise UserError(f"{name} must be {allowed}, not {value}")
-
-
-def _check_continuation(out: Path, scenario: Scenario) -> None:
-    """Refuse to mix the episodes of two plants or routines in one run."""
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    facts = RunReader(out).facts
-    if facts.get("scenario") != scenario.name:
-        raise UserError(
-            f"{out} is a run of scenario {facts.get('scenario')!r}, not {scenario.name!r}: choose another --out"
-        )
-    recorded, wanted = facts.get("parameters", {}), scenario.as_dict()
-    for part in ("plant", "logging_policy"):
-        if recorded.get(part) != wanted[part]:
-            raise UserError(
-                f"{out} was recorded with {part} {recorded.get(part)}, scenario {scenario.name} now says "
-                f"{wanted[part]}: choose another --out"
-            )
-
-
-def _make_facts(
-    arguments: argparse.Namespace, scenario: Scenario, augmentor: Policy | None, p: float, budget: int
-) -> dict[str, Any]:
-    return {
-        "scenario": scenario.name,
-        "parameters": scenario.as_dict(),
-        "seed": arguments.seed,
-        "mode": arguments.mode,
-        "p": p,
-        "budget": budget,
-        "policy": scenario.logging_policy.name,
-        "augmentation": LEARNED if arguments.model is not None else arguments.augmentation,
-        "model": getattr(augmentor, "hash", ""),
-        "versions": {
-            "lift_ros": lift_ros.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "made_by": "collect",
-    }

@@ -136,7 +136,7 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "augmentor": (
         *_POLICY,
         Parameter("model", "", "path", "model file to serve from the start; empty waits for the trainer", fixed=True),
-        Parameter("data", "[]", "JSON", "runs in which the policy uncertainty has seen its actions", fixed=True),
+        Parameter("data", "", "paths", "runs that the policy uncertainty has seen, separated by ':'", fixed=True),
         Parameter(
             "data_episodes",
             0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,7 +150,7 @@ def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
     if plan.augmentation != UNCERTAINTY:
         return {"policy": plan.augmentation} if plan.is_random else {}
     data = [str(path.resolve()) for path in plan.data] or [run]
-    return {"policy": UNCERTAINTY, "data": json.dumps(data), "data_episodes": plan.train_after}
+    return {"policy": UNCERTAINTY, "data": os.pathsep.join(data), "data_episodes": plan.train_after}
 
 
 def _entry(

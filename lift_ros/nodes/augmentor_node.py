@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import lift_ros.msg as msg
+from lift_ros.bags.fitting import fit_to_runs
+from lift_ros.collection.exchange import Query
 from lift_ros.collection.notices import Model
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
@@ -16,6 +19,7 @@ from lift_ros.messages.records import decode_model
 from lift_ros.nodes.base import run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
+from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import Scenario
 
@@ -51,13 +55,31 @@ class Augmentor(PolicyNode):
         super().__init__(**options)
         self.set_status(Status.NO_MODEL)
         policy = self.make_policy()
-        if policy is not None:
+        self._unfitted = policy if isinstance(policy, UncertaintyModel) else None
+        if self._unfitted is not None:
+            if not self.value("data_episodes"):
+                self._fit(self._unfitted)
+        elif policy is not None:
             self.serve(policy)
         elif self.value("model"):
             self._swap(load_checked_model(self.value("model"), self.scenario))
         self.connect()
         if policy is None:
             self.listen(msg.Model, qos.MODEL, decode_model, self._on_model, qos.LATCHED)
+
+    def _on_query(self, query: Query) -> None:
+        # A query of an episode says that all before it are recorded, even to a node that was just restarted.
+        if self._unfitted is not None and query.episode >= self.value("data_episodes"):
+            try:
+                self._fit(self._unfitted)
+            except UserError as error:
+                self.set_status(Status.BAD_MODEL, str(error))
+        super()._on_query(query)
+
+    def _fit(self, model: UncertaintyModel) -> None:
+        fit_to_runs(model, list(filter(None, self.value("data").split(os.pathsep))), self.value("data_episodes"))
+        self._unfitted = None
+        self.serve(model)
 
     def _on_model(self, model: Model) -> None:
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""

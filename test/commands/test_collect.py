@@ -14,7 +14,6 @@ from lift_ros.bags import RunReader, read_run
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Source, same, without_times
-from lift_ros.policies.augmentations import make_augmentation
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.scenario import load_scenario
@@ -52,7 +51,7 @@ def test_an_augmentation_by_name_with_the_scenarios_p(tmp_path: Path) -> None:
     lift_collect(tmp_path / "run", "--episodes", "2", "--augmentation", "gaussian_noise", "--budget", "4")
     episodes = read_run(tmp_path / "run")
     scenario = load_scenario("po-blend-d2")
-    augmentation = make_augmentation("gaussian_noise", scenario)
+    augmentation = scenario.make_augmentation("gaussian_noise")
     p = scenario.collection.p
     expected = collect(scenario, None, augmentation, episodes=2, seed=0, p=p, budget=4, progress=False)
     assert same(timeless(episodes), timeless(expected))

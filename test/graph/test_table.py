@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lift_ros.bags import RunWriter
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PARAMETERS, find
 from lift_ros.graph.processes import node_command, process_specs
@@ -23,7 +24,8 @@ def rows(**options: object) -> dict[str, NodeEntry]:
 
 
 def test_collecting_starts_arbiter_first_and_recorder_last() -> None:
-    assert list(rows()) == ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "recorder"]
+    expected = ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "trainer", "recorder"]
+    assert list(rows()) == expected
 
 
 def test_no_augmentor_where_nobody_would_ask_it(tmp_path: Path) -> None:
@@ -36,10 +38,63 @@ def test_no_augmentor_where_nobody_would_ask_it(tmp_path: Path) -> None:
     assert "augmentor" in rows(p=0.0, parameters={"augmentor": {"delay": 0.1}})
 
 
-def test_a_trainer_is_started_on_request_and_the_arbiter_waits_for_its_model() -> None:
-    table = rows(train_after=7)
-    assert table["trainer"].parameters["train_after"] == 7
-    assert table["arbiter"].parameters["model_from"] == 7
+@pytest.mark.parametrize(("wish", "number"), [(None, 50), (7, 7)])
+def test_a_trainer_is_started_as_the_scenario_or_the_user_says_and_waited_for(wish: int | None, number: int) -> None:
+    table = rows(train_after=wish)
+    assert table["trainer"].parameters["train_after"] == number
+    assert table["arbiter"].parameters["model_from"] == number
+
+
+@pytest.mark.parametrize("wish", [{"train_after": 0}, {"p": 0.0}, {"episodes": 50}, {"mode": "shadow"}])
+def test_no_trainer_where_no_model_would_act(wish: dict[str, object]) -> None:
+    assert "trainer" not in rows(**wish)
+
+
+def test_a_given_model_is_trained_anew_only_on_request(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.touch()
+    assert "trainer" not in rows(model=model)
+    assert "trainer" in rows(model=model, train_after=5)
+    assert rows(model=model)["arbiter"].parameters["model_from"] == 0
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "random_scaling", "uniform"])
+def test_a_random_augmentation_is_there_from_the_first_move(name: str) -> None:
+    table = rows(augmentation=name)
+    assert table["augmentor"].parameters["policy"] == name
+    assert table["arbiter"].parameters["model_from"] == 0
+    assert "trainer" not in table
+
+
+def test_a_random_augmentation_may_be_set_by_hand() -> None:
+    table = rows(parameters={"augmentor": {"policy": "uniform"}})
+    assert table["arbiter"].parameters["model_from"] == 0
+    assert "trainer" not in table
+
+
+def test_the_uncertainty_model_is_fitted_to_the_run_itself_or_to_runs_that_are_named() -> None:
+    own = rows(augmentation="uncertainty")
+    assert (own["augmentor"].parameters["data"], own["augmentor"].parameters["data_episodes"]) == ("/tmp/run", 50)
+    assert own["arbiter"].parameters["model_from"] == 50
+    named = rows(augmentation="uncertainty", data=[Path("/tmp/a"), Path("/tmp/b")])
+    assert named["augmentor"].parameters["data"] == "/tmp/a:/tmp/b"
+    assert named["augmentor"].parameters["data_episodes"] == 0
+    assert named["arbiter"].parameters["model_from"] == 0
+
+
+def test_the_scenario_names_the_augmentation(tmp_path: Path) -> None:
+    scenario = tmp_path / "mine.yaml"
+    text = (ROOT / "config" / "po-blend-d2.yaml").read_text()
+    scenario.write_text(text.replace("  p: 0.6", "  p: 0.6\n  augmentation: uniform"))
+    assert rows(scenario=str(scenario))["augmentor"].parameters["policy"] == "uniform"
+    assert "policy" not in rows(scenario=str(scenario), augmentation="learned")["augmentor"].parameters
+
+
+def test_a_run_of_another_scenario_is_not_gone_on_with(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", {"scenario": "po-rot-d2"}):
+        pass
+    with pytest.raises(UserError, match="'po-rot-d2', not 'po-blend-d2'"):
+        rows(run=tmp_path / "run")
 
 
 def test_waiting_for_the_model_can_be_turned_off() -> None:
@@ -92,6 +147,8 @@ def test_own_parameters_win() -> None:
     [
         ({"plant": "robot"}, "plant is 'robot'; allowed: simulator, or hardware"),
         ({"mode": "evaluate"}, "needs a model"),
+        ({"mode": "watch"}, "mode is 'watch'; allowed: collect, shadow, evaluate"),
+        ({"augmentation": "noise"}, "augmentation is 'noise'; allowed: learned, gaussian_noise"),
         ({"model": Path("/nowhere/model")}, "does not exist; train one"),
         ({"parameters": {"arbiter": {"speed": 1}}}, "arbiter has no parameter speed"),
         ({"parameters": {"arbiter": {"p": 1.5}}}, "parameter p is 1.5"),
@@ -107,6 +164,13 @@ def test_facts_of_the_run_name_scenario_and_seed() -> None:
     facts = json.loads(str(rows(seed=5)["recorder"].parameters["facts"]))
     assert facts["scenario"] == "po-blend-d2"
     assert facts["seed"] == 5
+    assert (facts["made_by"], facts["augmentation"], facts["train_after"]) == ("graph", "learned", 50)
+
+
+def test_facts_of_the_run_know_what_was_set_by_hand() -> None:
+    table = rows(parameters={"arbiter": {"p": 0.2, "budget": 3}})
+    facts = json.loads(str(table["recorder"].parameters["facts"]))
+    assert (facts["p"], facts["budget"]) == (0.2, 3)
 
 
 def test_parameter_files_keep_types(tmp_path: Path) -> None:
