@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from live_graph import LiveGraph, assert_same, live_graph, recorded, write_model
 
+from lift_ros.bags import RunWriter
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Source
-from lift_ros.graph.table import PATIENT_DEADLINES, simulator_of
+from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, simulator_of
+from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.learned import load_model
-from lift_ros.scenario import load_scenario
+from lift_ros.policies.protocol import Policy
+from lift_ros.scenario import config_folder, load_scenario
 
 SEED = 11
 
@@ -24,11 +28,28 @@ def graph(tmp_path: Path) -> Iterator[LiveGraph]:
         yield graph
 
 
+def run_table(graph: LiveGraph, **wishes: Any) -> list[Episode]:
+    """Run the nodes of the graph's table to their end and return what they recorded."""
+    options = GraphOptions("po-blend-d2", graph.folder / "run", seed=SEED, p=0.4, **wishes)
+    for row in graph_nodes(options):
+        graph.start(row.executable, **row.parameters)
+    return finish(graph)
+
+
+def finish(graph: LiveGraph) -> list[Episode]:
+    """Wait for the arbiter's end and return what was recorded."""
+    arbiter = graph.processes["arbiter"]
+    graph.wait("the end of the run", lambda: arbiter.process.poll() is not None)
+    assert arbiter.process.returncode == 0, graph.describe()
+    assert graph.processes["recorder"].end() == 0
+    return recorded(graph.folder / "run")
+
+
 def run_graph(graph: LiveGraph, scenario: str, episodes: int, mode: str, p: float, model: Path) -> list[Episode]:
     """Run a graph to its end and return what it recorded."""
     run = graph.folder / "run"
     given: dict[str, Any] = {"scenario": scenario}
-    arbiter = graph.start(
+    graph.start(
         "arbiter",
         **given,
         mode=mode,
@@ -44,10 +65,7 @@ def run_graph(graph: LiveGraph, scenario: str, episodes: int, mode: str, p: floa
     graph.start("augmentor", **given, model=str(model))
     if mode != "evaluate":
         graph.start("logging_policy", **given)
-    graph.wait("the end of the run", lambda: arbiter.process.poll() is not None)
-    assert arbiter.process.returncode == 0, graph.describe()
-    assert graph.processes["recorder"].end() == 0
-    return recorded(run)
+    return finish(graph)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +98,72 @@ def test_graph_and_process_agree(
     actors = {step.source for episode in in_graph for step in episode.steps}
     expected = {"collect": set(Source), "shadow": {Source.LOGGING_POLICY}, "evaluate": {Source.AUGMENTOR}}
     assert actors == expected[mode]
+
+
+def in_process(augmentor: Policy, episodes: int, first: int = 0) -> list[Episode]:
+    scenario = load_scenario("po-blend-d2")
+    return collect(scenario, None, augmentor, episodes=episodes, first=first, seed=SEED, p=0.4, progress=False)
+
+
+def assert_both_act(episodes: list[Episode]) -> None:
+    assert {step.source for episode in episodes for step in episode.steps} == set(Source)
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "random_scaling", "uniform"])
+def test_every_random_augmentation_agrees(graph: LiveGraph, name: str) -> None:
+    in_graph = run_table(graph, episodes=2, augmentation=name)
+    assert_same(in_graph, in_process(load_scenario("po-blend-d2").make_augmentation(name), 2))
+    assert_both_act(in_graph)
+
+
+def test_the_uncertainty_model_of_named_runs_agrees(graph: LiveGraph) -> None:
+    seen = collect(load_scenario("po-blend-d2"), episodes=2, seed=1, progress=False)
+    with RunWriter(graph.folder / "seen", {}) as writer:
+        for episode in seen:
+            writer.write_episode(episode)
+    in_graph = run_table(graph, episodes=2, augmentation="uncertainty", data=[graph.folder / "seen"])
+    model = load_scenario("po-blend-d2").make_policy("uncertainty")
+    assert isinstance(model, UncertaintyModel)
+    model.fit_episodes(seen)
+    assert_same(in_graph, in_process(model, 2))
+    assert_both_act(in_graph)
+
+
+class Silent:
+    """An augmentor without a model: it is asked, but proposes nothing."""
+
+    def reset(self) -> None:
+        """Keep no state."""
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """Propose nothing."""
+        return np.empty(0)
+
+
+def test_the_uncertainty_model_of_the_runs_first_episodes_agrees(graph: LiveGraph) -> None:
+    in_graph = run_table(graph, episodes=4, augmentation="uncertainty", train_after=2)
+    model = load_scenario("po-blend-d2").make_policy("uncertainty")
+    assert isinstance(model, UncertaintyModel)
+    before = in_process(Silent(), 2)
+    model.fit_episodes(before)
+    assert_same(in_graph, before + in_process(model, 2, first=2))
+    assert not any(episode.augmentations for episode in in_graph[:2])
+    assert_both_act(in_graph[2:])
+
+
+def test_what_the_scenario_says_is_algorithm_2(graph: LiveGraph) -> None:
+    """With nothing but a short plan: record, train, go on with the model, all as in process."""
+    scenario = graph.folder / "short.yaml"
+    text = (config_folder() / "po-blend-d2.yaml").read_text()
+    scenario.write_text(
+        text.replace("episodes: 100", "episodes: 3").replace("after: 50", "after: 2").replace("ates: 1000", "ates: 20")
+    )
+    for row in graph_nodes(GraphOptions(str(scenario), graph.folder / "run", seed=SEED)):
+        graph.start(row.executable, **row.parameters)
+    in_graph = finish(graph)
+    trained = load_model(graph.folder / "run-models" / "model_000002.safetensors")
+    loaded = load_scenario(scenario)
+    before = collect(loaded, None, Silent(), episodes=2, seed=SEED, p=0.6, progress=False)
+    after = collect(loaded, None, trained, episodes=1, first=2, seed=SEED, p=0.6, progress=False)
+    assert_same(in_graph, before + after)
+    assert_both_act(in_graph[2:])
