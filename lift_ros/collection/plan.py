@@ -70,6 +70,11 @@ class CollectionPlan:
         return plan
 
     def _check(self, train_after: int | None) -> None:
+        for name, value in (("episodes", self.episodes), ("budget", self.budget), ("train_after", self.train_after)):
+            if value < 0:
+                raise UserError(f"{name} is {value}; allowed: 0 or more")
+        if not 0 <= self.p <= 1:
+            raise UserError(f"p is {self.p:g}; allowed: between 0 and 1, it is a probability")
         if self.model is not None and self.augmentation != LEARNED:
             raise UserError(f"a model and the augmentation {self.augmentation} exclude each other: give one of them")
         if self.data and self.augmentation != UNCERTAINTY:

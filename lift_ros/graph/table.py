@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lift_ros.bags.continuation import check_continuation
+from lift_ros.bags.reader import RunReader
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
@@ -116,6 +117,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
     if options.model is not None and not options.model.is_file():
         raise UserError(f"model {options.model} does not exist; train one with lift train")
+    for path in options.data:
+        RunReader(path)  # refuses what is no run
     for executable, values in options.parameters.items():
         for name, value in values.items():
             parameter = find(PARAMETERS.get(executable, ()), name)

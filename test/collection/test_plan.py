@@ -65,6 +65,10 @@ def test_nobody_is_asked_besides_the_logging_policy_without_need() -> None:
         ({"augmentation": "uncertainty", "train_after": 0}, "needs the runs whose actions count as seen"),
         ({"augmentation": "uncertainty", "mode": "evaluate"}, "needs the runs whose actions count as seen"),
         ({"mode": "evaluate"}, "mode evaluate needs a model"),
+        ({"p": 1.5}, "p is 1.5; allowed: between 0 and 1"),
+        ({"p": float("nan")}, "p is nan; allowed: between 0 and 1"),
+        ({"episodes": -1}, "episodes is -1; allowed: 0 or more"),
+        ({"train_after": -1}, "train_after is -1; allowed: 0 or more"),
         ({"mode": "sleep"}, "mode is 'sleep'; allowed: collect, shadow, evaluate"),
     ],
 )

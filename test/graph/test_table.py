@@ -72,12 +72,15 @@ def test_a_random_augmentation_may_be_set_by_hand() -> None:
     assert "trainer" not in table
 
 
-def test_the_uncertainty_model_is_fitted_to_the_run_itself_or_to_runs_that_are_named() -> None:
+def test_the_uncertainty_model_is_fitted_to_the_run_itself_or_to_runs_that_are_named(tmp_path: Path) -> None:
     own = rows(augmentation="uncertainty")
     assert (own["augmentor"].parameters["data"], own["augmentor"].parameters["data_episodes"]) == ("/tmp/run", 50)
     assert own["arbiter"].parameters["model_from"] == 50
-    named = rows(augmentation="uncertainty", data=[Path("/tmp/a"), Path("/tmp/b")])
-    assert named["augmentor"].parameters["data"] == "/tmp/a:/tmp/b"
+    runs = [tmp_path / "a", tmp_path / "b"]
+    for run in runs:
+        RunWriter(run, {}).close()
+    named = rows(augmentation="uncertainty", data=runs)
+    assert named["augmentor"].parameters["data"] == f"{runs[0]}:{runs[1]}"
     assert named["augmentor"].parameters["data_episodes"] == 0
     assert named["arbiter"].parameters["model_from"] == 0
 
@@ -91,8 +94,7 @@ def test_the_scenario_names_the_augmentation(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_scenario_is_not_gone_on_with(tmp_path: Path) -> None:
-    with RunWriter(tmp_path / "run", {"scenario": "po-rot-d2"}):
-        pass
+    RunWriter(tmp_path / "run", {"scenario": "po-rot-d2"}).close()
     with pytest.raises(UserError, match="'po-rot-d2', not 'po-blend-d2'"):
         rows(run=tmp_path / "run")
 

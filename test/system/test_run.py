@@ -39,6 +39,7 @@ def test_a_run_is_completed_continued_and_counts_its_outcomes(tmp_path: Path) ->
     first = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 3, "--p", 0)
     output = finish(first)
     assert first.returncode == 0, output
+    assert output.startswith("3 episodes: the logging policy alone\n")
     assert f"3 episodes recorded in {run}: 3 reached" in output
     assert "[recorder" in output
     second = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 5, "--p", 0, "--quiet")
@@ -47,6 +48,10 @@ def test_a_run_is_completed_continued_and_counts_its_outcomes(tmp_path: Path) ->
     assert "2 episodes recorded" in output
     assert "[recorder" not in output
     assert [episode.index for episode in read_run(run)] == [0, 1, 2, 3, 4]
+    other = start_lift("run", "--scenario", "po-rot-d2", "--out", run, "--episodes", 6, "--p", 0)
+    output = finish(other)
+    assert other.returncode == 2
+    assert "is a run of scenario 'po-none-d2', not 'po-rot-d2'" in output
 
 
 def test_interrupting_keeps_every_finished_episode(tmp_path: Path) -> None:
@@ -90,6 +95,8 @@ def test_a_run_that_reaches_no_goal_fails(tmp_path: Path) -> None:
         (["--set", "delay=1"], "not of the form NODE.NAME=VALUE"),
         (["--mode", "evaluate"], "needs a model"),
         (["--set", "arbiter.p=2.0"], "parameter p is 2.0"),
+        (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),
+        (["--augmentation", "uncertainty", "--data", "/nowhere/run"], "/nowhere/run"),
     ],
 )
 def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
