@@ -13,7 +13,7 @@ from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.evaluation.report import phase_summaries, text_table, write_report
-from lift_ros.evaluation.report_content import gather
+from lift_ros.evaluation.report_content import collect_content
 from lift_ros.graph.run import GraphResult, run_graph
 from lift_ros.graph.supervisor import GraphFailed
 from lift_ros.graph.table import GraphOptions
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     _say("4/4 The report")
     seconds = time.monotonic() - began
-    content = gather(
+    content = collect_content(
         [collected, evaluated],
         parameters={"demo": {"seed": arguments.seed, "seconds": round(seconds, 1), **vars(sizes)}},
         commands=_commands(arguments, sizes),

@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,21 +15,26 @@ from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
-from lift_ros.evaluation.run_summary import (
-    RunSummary,
-    episode_table,
-    for_programs,
-    format_table,
-    run_table,
-    score_table,
-    summarise_run,
-)
+from lift_ros.evaluation.expertness_plot import Expertness, measure_expertness, plot_expertness
+from lift_ros.evaluation.paths import distances
+from lift_ros.evaluation.run_summary import RunSummary, episode_table, run_table, score_table, summarise_run
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
-
-if TYPE_CHECKING:
-    from lift_ros.evaluation.expertness_plot import Expertness
+from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
+from lift_ros.evaluation.tables import attribute_table, for_programs
+from lift_ros.scenario import load_scenario
 
 SHOWN_EPISODES = 20
+SHORTCUT_NOTE = (
+    "Shares of pairs of steps that Algorithm 1 takes, and of these that Theorem 3.6 guarantees with the estimated L_f "
+    "and L_V. Contracting: pairs of logged steps that do not move apart; improving: logged steps that come closer."
+)
+EXPERTNESS_COLUMNS = {
+    "initial step l": "step",
+    "steps/episode": "mean",
+    "lower quartile": "lower_quartile",
+    "upper quartile": "upper_quartile",
+    "reached": "reached",
+}
 
 
 @dataclass(slots=True)
@@ -48,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="directories of runs; several are compared")
     parser.add_argument("--json", action="store_true", help="print everything for programs")
     parser.add_argument("--all", action="store_true", help=f"show all episodes, not only {SHOWN_EPISODES} of each run")
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this directory")
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write plots into this directory, and sum up shortcuts"
+    )
     parser.add_argument("--scenario", metavar="NAME", help="measure how expert a scenario's logging policy is")
     parser.add_argument(
         "--episodes", type=int, default=50, metavar="N", help="with --scenario: episodes per step size (default 50)"
@@ -158,44 +165,45 @@ def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
         )
 
 
-def write_plots(runs: list[LoadedRun], folder: Path) -> list[Path]:
-    """Draw each run's trajectories, and its distances where they are known.
+def write_plots(runs: list[LoadedRun], folder: Path, *, progress: bool) -> tuple[list[ShortcutSummary], list[Path]]:
+    """Draw each run's trajectories, and its distances and shortcuts where rewards are known; sum the shortcuts up.
 
     Runs of the same name are told apart by their number; runs without steps have nothing to draw.
     """
-    from lift_ros.evaluation.trajectory_plots import distances, plot_distances, plot_trajectories
+    from lift_ros.evaluation.shortcut_plots import plot_shortcuts
+    from lift_ros.evaluation.trajectory_plots import plot_distances, plot_trajectories
 
     names = [run.path.resolve().name for run in runs]
-    written = []
+    summaries, written = [], []
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         label = name if names.count(name) == 1 else f"{name}-{number}"
+        title = str(run.path)
         moved = [episode for episode in run.episodes if episode.steps]
         if moved:
             written.append(folder / f"{label}-trajectories.png")
-            plot_trajectories(moved, written[-1], title=str(run.path))
+            plot_trajectories(moved, written[-1], title)
         if any(np.isfinite(distances(episode)).any() for episode in moved):
             written.append(folder / f"{label}-distances.png")
-            plot_distances(moved, written[-1], title=str(run.path))
-    return written
+            plot_distances(moved, written[-1], title)
+        found = summarise_shortcuts(title, moved, run.facts, action_radius([run]), progress=progress)
+        if found is not None:
+            written.append(folder / f"{label}-shortcuts.png")
+            plot_shortcuts(written[-1], found[1], found[0].by_length, title)
+            summaries.append(found[0])
+    return summaries, written
 
 
-def inspect_scenario(name: str, folder: Path | None, episodes: int) -> tuple[list[Expertness], list[Path]]:
+def inspect_scenario(
+    name: str, folder: Path | None, episodes: int, *, progress: bool
+) -> tuple[list[Expertness], list[Path]]:
     """Measure how many steps a scenario's logging policy takes over its initial step size, and draw it."""
-    from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness
-    from lift_ros.scenario import load_scenario
-
     scenario = load_scenario(name)
+    results = measure_expertness(scenario, episodes=episodes, progress=progress)
     if folder is None:
-        return measure_expertness(scenario, episodes=episodes), []
+        return results, []
     path = folder / f"{scenario.name}-expertness.png"
-    return plot_expertness(scenario, path, episodes=episodes), [path]
-
-
-def expertness_table(results: list[Expertness]) -> str:
-    """Return the table of a logging policy's expertness."""
-    header = ("initial step l", "steps/episode", "lower quartile", "upper quartile", "reached")
-    rows = [(entry.step, entry.mean, entry.lower_quartile, entry.upper_quartile, entry.reached) for entry in results]
-    return format_table(header, rows)
+    plot_expertness(path, results, f"{scenario.name}: {scenario.logging_policy.name}, {episodes} episodes each")
+    return results, [path]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -204,20 +212,26 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("name at least one RUN, or --scenario NAME")
     result: dict[str, Any] = {}
     plots: list[Path] = []
+    progress = not arguments.json
     if arguments.runs:
         runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
         result["runs"] = summarise(arguments, runs)
-        plots += [] if arguments.plots is None else write_plots(runs, arguments.plots)
-        if not arguments.json:
-            _print_tables(result["runs"], everything=arguments.all)
+        if arguments.plots is not None:
+            result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=progress)
     if arguments.scenario is not None:
-        result["expertness"], drawn = inspect_scenario(arguments.scenario, arguments.plots, arguments.episodes)
+        result["expertness"], drawn = inspect_scenario(
+            arguments.scenario, arguments.plots, arguments.episodes, progress=progress
+        )
         plots += drawn
-        if not arguments.json:
-            print(f"{arguments.scenario}\n{expertness_table(result['expertness'])}")
     if arguments.json:
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
-    else:
-        for path in plots:
-            print(f"{path} written")
+        return 0
+    if arguments.runs:
+        _print_tables(result["runs"], everything=arguments.all)
+    if result.get("shortcuts"):
+        print(f"\n{shortcut_table(result['shortcuts'])}\n{SHORTCUT_NOTE}")
+    if arguments.scenario is not None:
+        print(f"{arguments.scenario}\n{attribute_table(EXPERTNESS_COLUMNS, result['expertness'])}")
+    for path in plots:
+        print(f"{path} written")
     return 0

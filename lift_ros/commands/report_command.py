@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from lift_ros.evaluation.report import phase_summaries, text_table, write_report
-from lift_ros.evaluation.report_content import gather
+from lift_ros.evaluation.report_content import collect_content
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and print its table."""
-    content = gather(arguments.runs)
+    content = collect_content(arguments.runs)
     write_report(content, arguments.out)
     print(text_table(phase_summaries(content.episodes)))
     print(f"report: {arguments.out}")

@@ -10,13 +10,13 @@ import numpy as np
 
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, REPORTED_STEPS, Convergence, context_seeds, converge
+from lift_ros.evaluation.tables import format_table
 from lift_ros.policies.protocol import Policy
-from lift_ros.scenario import Scenario
+from lift_ros.scenario import OPTIMAL, Scenario
 from lift_ros.seeds import derive_seed
 
 LOGGING_POLICY = "logging policy"
 DIRECT = "direct"
-OPTIMAL = "optimal"
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,15 @@ class Comparison:
     def table(self) -> str:
         """Return an aligned table of success, steps to arrive and distances."""
         header = ["", "success", "steps to θ", *(f"distance at {step}" for step in REPORTED_STEPS)]
-        rows = [header]
+        rows = []
         for name, result in self.results.items():
             low, middle, high = result.arrival_quartiles()
             rows.append(
                 [name, f"{result.success:.2f}", f"{middle:.0f} [{low:.0f}, {high:.0f}]"]
                 + ["{1:.3f} [{0:.3f}, {2:.3f}]".format(*result.distance_quartiles(step)) for step in REPORTED_STEPS]
             )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, "median [quartiles] over contexts; inf: that share of contexts did not arrive"])
+        note = "median [quartiles] over contexts; inf: that share of contexts did not arrive"
+        return f"{format_table(header, rows)}\n{note}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -83,10 +82,7 @@ def yardsticks(scenario: Scenario) -> dict[str, Policy]:
     if scenario.observation_size == scenario.action_size:
         policies[DIRECT] = scenario.make_policy("direct")
     if scenario.plant.kind == "positioning":
-        from lift_ros.policies.optimal import OptimalPolicy
-        from lift_ros.positioning.plants import make_dynamics
-
-        policies[OPTIMAL] = OptimalPolicy(make_dynamics(scenario.plant.parameters))
+        policies[OPTIMAL] = scenario.make_policy(OPTIMAL)
     return policies
 
 

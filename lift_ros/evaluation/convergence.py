@@ -10,7 +10,7 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.policies.protocol import Policy, begin_episode, inform
 from lift_ros.positioning.batched import BatchedPositioning
 from lift_ros.positioning.plants import make_dynamics
 from lift_ros.positioning.problem import Observed, Problem
@@ -27,14 +27,6 @@ class BatchPolicy(Policy, Protocol):
 
     def act_batch(self, observations: FloatArray) -> FloatArray:
         """Return one action per row."""
-
-
-@runtime_checkable
-class InformedPolicy(Policy, Protocol):
-    """A policy that is told goal and context, which only a simulator knows."""
-
-    def set_context(self, observed: Observed) -> None:
-        """Learn goal and context of the episode that begins."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +127,7 @@ def _converge_one_by_one(
     for row, seed in enumerate(seeds):
         observed = problem.reset(seed)
         begin_episode(policy, seed)
-        if isinstance(policy, InformedPolicy):
-            policy.set_context(observed)
+        inform(policy, observed)
         distances[row, 0] = _distance(observed)
         for step in range(1, patience + 1):
             observed = problem.step(policy.act(observed.values))

@@ -69,15 +69,8 @@ def with_step(scenario: Scenario, step: float) -> Scenario:
     return replace(scenario, logging_policy=replace(policy, arguments={**policy.arguments, "step": step}))
 
 
-def plot_expertness(
-    scenario: Scenario,
-    path: str | Path,
-    steps: Sequence[float] = DEFAULT_STEPS,
-    episodes: int = DEFAULT_EPISODES,
-    seed: int = 0,
-) -> list[Expertness]:
-    """Measure and draw the curve, and return what was measured."""
-    results = measure_expertness(scenario, steps, episodes, seed)
+def plot_expertness(path: str | Path, results: Sequence[Expertness], title: str) -> None:
+    """Draw the curve of what was measured."""
     sizes = [result.step for result in results]
 
     def draw(figure: Any) -> None:
@@ -93,8 +86,7 @@ def plot_expertness(
         axes.set_xticks([], minor=True)
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")
-        axes.set_title(f"{scenario.name}: {scenario.logging_policy.name}, {episodes} episodes each", fontsize=10)
+        axes.set_title(title, fontsize=10)
         axes.legend(fontsize=8)
 
     write_figure(path, (5.6, 4.0), draw)
-    return results

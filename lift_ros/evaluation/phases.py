@@ -10,12 +10,14 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
+from lift_ros.evaluation.paths import distances
 
 
 class Phase(Enum):
     """A phase of the method; its value is its name in tables and plots."""
 
     LOGGING_POLICY = "logging policy"
+    SHADOW = "shadow"  # the logging policy acts alone, while the augmentor is asked and recorded
     LIFT_COLLECTION = "LIFT collection"
     LEARNED_POLICY = "learned policy"
 
@@ -35,8 +37,8 @@ class PhaseSummary:
 
 def phase_of(episode: Episode) -> Phase:
     """Tell the phase from the record itself, so that every run can be sorted without further notes."""
-    if episode.mode == Mode.EVALUATE:
-        return Phase.LEARNED_POLICY
+    if episode.mode != Mode.COLLECT:
+        return Phase.SHADOW if episode.mode == Mode.SHADOW else Phase.LEARNED_POLICY
     if any(step.model_hash for step in episode.steps) or episode.augmentations:
         return Phase.LIFT_COLLECTION
     return Phase.LOGGING_POLICY
@@ -62,20 +64,9 @@ def summarise(phase: Phase, episodes: Sequence[Episode]) -> PhaseSummary:
     )
 
 
-def distances(episode: Episode) -> FloatArray:
-    """Distances to the goal before each step and after the last; empty where neither goal nor rewards are known."""
-    positions = [*(step.position for step in episode.steps), episode.final_position]
-    if episode.goal.size and all(position.size == episode.goal.size for position in positions):
-        return np.asarray(np.linalg.norm(np.stack(positions) - episode.goal, axis=1), dtype=np.float64)
-    rewards = np.array([step.reward for step in episode.steps])
-    if rewards.size and np.isfinite(rewards).all():
-        return np.concatenate([[np.nan], -rewards])
-    return np.empty(0)
-
-
 def distance_quartiles(episodes: Sequence[Episode], steps: int) -> FloatArray:
     """Return quartiles (3, steps + 1) of the distance over steps; an ended episode keeps its last distance."""
-    curves = [curve for episode in episodes if (curve := distances(episode)).size]
+    curves = [curve for episode in episodes if np.isfinite(curve := distances(episode)).any()]
     if not curves:
         return np.empty((3, 0))
     held = np.stack([np.concatenate([c[: steps + 1], np.full(max(0, steps + 1 - c.size), c[-1])]) for c in curves])

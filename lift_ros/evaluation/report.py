@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from lift_ros.collection.records import Episode
 from lift_ros.evaluation import report_figures
 from lift_ros.evaluation.frames import Frame
 from lift_ros.evaluation.phases import Phase, PhaseSummary, split_phases, summarise
 from lift_ros.evaluation.scores import Scores
+from lift_ros.evaluation.tables import format_table
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -27,6 +26,10 @@ tbody tr:nth-child(even) { background: #f3f4f6; } img { max-width: 100%; height:
 figure { margin: 1rem 0; } figcaption { color: #4b5563; font-size: .9rem; }
 pre { background: #f3f4f6; padding: .8rem; overflow-x: auto; } .lead { color: #4b5563; margin-top: .2rem; }
 """
+
+
+_HEADER = ("who acts", "episodes", "steps to goal", "success", "return")
+ALONE = (Phase.LOGGING_POLICY, Phase.SHADOW)  # phases in which the logging policy alone moves the plant
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,7 @@ def phase_summaries(episodes: Sequence[Episode]) -> list[PhaseSummary]:
 
 def text_table(summaries: Sequence[PhaseSummary]) -> str:
     """Return the result as a table for a terminal."""
-    rows = [("", "episodes", "steps to goal", "success", "return"), *(_row(summary) for summary in summaries)]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(cells))
-        for cells in ([*zip(row, widths, strict=True)] for row in rows)
-    )
+    return format_table(_HEADER, [_row(summary) for summary in summaries])
 
 
 def write_report(content: ReportContent, path: Path) -> None:
@@ -91,14 +89,18 @@ def _row(summary: PhaseSummary) -> tuple[str, str, str, str, str]:
 
 
 def _result_table(summaries: Sequence[PhaseSummary]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("who acts", "episodes", "steps to goal", "success", "return"))
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in _row(summary)) + "</tr>" for summary in summaries)
-    return f"<table id=result><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return _table("result", _HEADER, [_row(summary) for summary in summaries])
+
+
+def _table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    head = "".join(f"<th>{entry}</th>" for entry in header)
+    body = "".join("<tr>" + "".join(f"<td>{entry}</td>" for entry in row) + "</tr>" for row in rows)
+    return f"<table id={name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _figure_sections(content: ReportContent, phases: Mapping[Phase, Sequence[Episode]]) -> list[str]:
     learned = max(
-        (len(item.steps) for phase, items in phases.items() if phase != Phase.LOGGING_POLICY for item in items),
+        (len(item.steps) for phase, items in phases.items() if phase not in ALONE for item in items),
         default=max((len(item.steps) for item in content.episodes), default=1),
     )
     shown_steps = max(30, min(200, 2 * learned))
@@ -133,7 +135,7 @@ def _figure_sections(content: ReportContent, phases: Mapping[Phase, Sequence[Epi
     return sections
 
 
-def _section(title: str, figure: Figure, caption: str) -> str:
+def _section(title: str, figure: Any, caption: str) -> str:
     return (
         f'<h2>{title}</h2><figure><img alt="{html.escape(caption)}" src="{report_figures.data_uri(figure)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
@@ -143,14 +145,13 @@ def _section(title: str, figure: Figure, caption: str) -> str:
 def _scores_section(scores: Mapping[Phase, Scores]) -> str:
     if not scores:
         return ""
-    head = "".join(f"<th>{name}</th>" for name in ("data of", "trajectory quality", "state–action coverage", "pairs"))
-    rows = "".join(
-        f"<tr><td>{phase.value}</td><td>{score.trajectory_quality:.3f}</td><td>{score.coverage:.3f}</td>"
-        f"<td>{score.pairs}</td></tr>"
+    rows = [
+        (phase.value, f"{score.trajectory_quality:.3f}", f"{score.coverage:.3f}", score.pairs)
         for phase, score in scores.items()
-    )
+    ]
+    header = ("data of", "trajectory quality", "state–action coverage", "pairs")
     return (
-        f"<h2>Dataset scores</h2><table id=scores><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<h2>Dataset scores</h2>{_table('scores', header, rows)}"
         "<p class=lead>Trajectory quality is 1 for the best return and 0 for the worst; coverage counts distinct "
         "state–action cells relative to the logging policy's data.</p>"
     )

@@ -16,7 +16,7 @@ from lift_ros.evaluation.scores import Scores, score_runs
 from lift_ros.scenario import Scenario, parse_scenario
 
 
-def gather(
+def collect_content(
     runs: Sequence[Path], *, parameters: Mapping[str, Any] | None = None, commands: Sequence[str] = ()
 ) -> ReportContent:
     """Read runs of one scenario (collected and evaluated ones) and return the content of their report."""

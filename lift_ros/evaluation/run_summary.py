@@ -6,13 +6,15 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lift_ros.collection.records import Episode, Outcome
+from lift_ros.evaluation.phases import phase_of
 from lift_ros.evaluation.scores import Scores, mean_return
+from lift_ros.evaluation.tables import attribute_table
 
 SECOND = 1e9
 # A pause between two steps is a gap when it is so many times the run's usual pause, and no mere hiccup of the system.
@@ -28,12 +30,18 @@ class EpisodeSummary:
     steps: int
     outcome: str
     reason: str
+    phase: str  # who was acting
     augmentations: int
     episode_return: float
     duration: float  # [s]
     rate: float  # steps per second
     gaps: int
     longest_pause: float  # [s]
+
+    @property
+    def ending(self) -> str:
+        """The outcome with its reason."""
+        return f"{self.outcome}: {self.reason}" if self.reason else self.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ class RunSummary:
     rate: float  # steps per second
     gaps: int
     outcomes: dict[str, int]
+    phases: dict[str, int]  # how many episodes of each
     left_out: list[str]
     facts: dict[str, Any]
     scores: Scores | None = None
@@ -81,6 +90,7 @@ def summarise_episode(episode: Episode, usual: float) -> EpisodeSummary:
         steps=len(episode.steps),
         outcome=episode.outcome.name.lower().replace("_", " "),
         reason=episode.reason,
+        phase=phase_of(episode).value,
         augmentations=episode.augmentations,
         episode_return=episode.episode_return,
         duration=duration,
@@ -121,6 +131,7 @@ def summarise_run(
         rate=steps / duration if duration > 0 else math.nan,
         gaps=sum(line.gaps for line in table),
         outcomes=dict(Counter(line.outcome for line in table)),
+        phases=dict(Counter(line.phase for line in table)),
         left_out=list(left_out),
         facts=facts,
         scores=scores,
@@ -128,112 +139,51 @@ def summarise_run(
     )
 
 
-def for_programs(value: Any) -> Any:
-    """Return a summary as plain JSON values; what is unknown becomes null."""
-    if hasattr(value, "__dataclass_fields__"):
-        return for_programs(asdict(value))
-    if isinstance(value, dict):
-        return {str(key): for_programs(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [for_programs(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return for_programs(value.tolist())
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
-
-
-def shown(value: object, digits: int = 3) -> str:
-    """Return a table's entry; what is unknown is a dash."""
-    if not isinstance(value, float):
-        return str(value)
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table with aligned columns: numbers to the right, words to the left."""
-    cells = [[shown(entry) for entry in row] for row in rows]
-    widths = [max(len(line[column]) for line in [list(header), *cells]) for column in range(len(header))]
-    words = [any(isinstance(row[column], str) for row in rows) for column in range(len(header))]
-
-    def line(entries: Sequence[str]) -> str:
-        padded = [
-            entry.ljust(width) if word else entry.rjust(width)
-            for entry, width, word in zip(entries, widths, words, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    return "\n".join([line(header), line(["─" * width for width in widths]), *(line(row) for row in cells)])
+_EPISODE_COLUMNS = {
+    "episode": "episode",
+    "phase": "phase",
+    "steps": "steps",
+    "outcome": "ending",
+    "augmented": "augmentations",
+    "return": "episode_return",
+    "seconds": "duration",
+    "steps/s": "rate",
+    "gaps": "gaps",
+    "longest pause": "longest_pause",
+}
+_RUN_COLUMNS = {
+    "run": "run",
+    "episodes": "episodes",
+    "steps": "steps",
+    "reached": "success",
+    "steps/episode": "mean_steps",
+    "augmented": "augmented",
+    "rewards": "rewards",
+    "seconds": "duration",
+    "steps/s": "rate",
+    "gaps": "gaps",
+}
+_SCORE_COLUMNS = {
+    "run": "run",
+    "mean return": "scores.mean_return",
+    "trajectory quality": "scores.trajectory_quality",
+    "pairs": "scores.pairs",
+    "state-action coverage": "scores.coverage",
+    "states": "scores.states",
+    "exploration": "scores.exploration",
+}
 
 
 def episode_table(episodes: Sequence[EpisodeSummary]) -> str:
     """Return the table of episodes."""
-    header = ("episode", "steps", "outcome", "augmented", "return", "seconds", "steps/s", "gaps", "longest pause")
-    rows = [
-        (
-            entry.episode,
-            entry.steps,
-            entry.outcome + (f": {entry.reason}" if entry.reason else ""),
-            entry.augmentations,
-            entry.episode_return,
-            entry.duration,
-            entry.rate,
-            entry.gaps,
-            entry.longest_pause,
-        )
-        for entry in episodes
-    ]
-    return format_table(header, rows)
+    return attribute_table(_EPISODE_COLUMNS, episodes)
 
 
 def run_table(summaries: Sequence[RunSummary]) -> str:
     """Return the table of runs."""
-    header = (
-        "run",
-        "episodes",
-        "steps",
-        "reached",
-        "steps/episode",
-        "augmented",
-        "rewards",
-        "seconds",
-        "steps/s",
-        "gaps",
-    )
-    rows = [
-        (
-            entry.run,
-            entry.episodes,
-            entry.steps,
-            entry.success,
-            entry.mean_steps,
-            entry.augmented,
-            entry.rewards,
-            entry.duration,
-            entry.rate,
-            entry.gaps,
-        )
-        for entry in summaries
-    ]
-    return format_table(header, rows)
+    return attribute_table(_RUN_COLUMNS, summaries)
 
 
 def score_table(summaries: Sequence[RunSummary]) -> str:
     """Return the table of dataset scores."""
-    header = ("run", "mean return", "trajectory quality", "pairs", "state-action coverage", "states", "exploration")
-    rows = [
-        (
-            entry.run,
-            entry.scores.mean_return,
-            entry.scores.trajectory_quality,
-            entry.scores.pairs,
-            entry.scores.coverage,
-            entry.scores.states,
-            entry.scores.exploration,
-        )
-        for entry in summaries
-        if entry.scores is not None
-    ]
-    return format_table(header, rows)
+    return attribute_table(_SCORE_COLUMNS, [entry for entry in summaries if entry.scores is not None])

@@ -128,10 +128,22 @@ def test_plots_are_written_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     runs = [write_run(tmp_path / side / "run", [drive(0, 5), drive(1, 4, augmented=2)]) for side in ("a", "b")]
     folder = tmp_path / "plots"
     assert main(["inspect", *map(str, runs), "--plots", str(folder)]) == 0
-    names = ["run-0-distances.png", "run-0-trajectories.png", "run-1-distances.png", "run-1-trajectories.png"]
+    names = [f"run-{number}-{what}.png" for number in (0, 1) for what in ("distances", "shortcuts", "trajectories")]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
-    assert f"{folder / names[0]} written" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert f"{folder / names[0]} written" in output
+    for word in ("C of Theorem 3.6", "contracting", "shortcuts of length"):
+        assert word in output
+
+
+def test_programs_get_the_shortcuts_of_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [drive(0, 5), drive(1, 4)], {"parameters": {"plant": {"action_radius": 2.0}}})
+    assert main(["inspect", str(run), "--plots", str(tmp_path / "plots"), "--json"]) == 0
+    (shortcuts,) = json.loads(capsys.readouterr().out)["shortcuts"]
+    assert (shortcuts["run"], shortcuts["episodes"], shortcuts["action_radius"]) == (str(run), 2, 2.0)
+    assert shortcuts["by_length"] == [None, 1, 1, 1, 1, 1]
+    assert shortcuts["contracting"] == 1
 
 
 def test_unknown_distances_are_not_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
+from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.phases import (
     Phase,
     augmentation_outcomes,
     distance_quartiles,
-    distances,
     phase_of,
     split_phases,
     summarise,
@@ -62,6 +62,10 @@ def test_an_episode_with_another_augmentation_is_lift() -> None:
 
 def test_evaluation_belongs_to_the_learned_policy() -> None:
     assert phase_of(make_episode([1, 0], mode=Mode.EVALUATE, model_hash="ab")) == Phase.LEARNED_POLICY
+
+
+def test_shadow_episodes_are_the_logging_policys_own_whatever_was_asked() -> None:
+    assert phase_of(make_episode([1, 0], mode=Mode.SHADOW, model_hash="ab")) == Phase.SHADOW
 
 
 def test_phases_come_in_the_order_of_the_method_without_empty_ones() -> None:

@@ -82,6 +82,14 @@ def test_the_table_has_a_row_per_phase(page: str) -> None:
     assert rows == [("logging policy", "40.0"), ("LIFT collection", "10.0"), ("learned policy", "5.0")]
 
 
+def test_shadow_episodes_have_a_row_of_their_own_and_are_no_lift_collection(tmp_path: Path) -> None:
+    shadow = ReportContent("walk", [make_episode(20, Mode.SHADOW, Source.LOGGING_POLICY)], threshold=0.05)
+    write_report(shadow, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "<tr><td>shadow</td><td>1</td><td>20.0</td>" in page
+    assert "LIFT collection" not in page and "Augmentations" not in page
+
+
 def test_dataset_scores_stand_in_a_table(page: str) -> None:
     assert "<tr><td>logging policy</td><td>0.500</td><td>1.000</td><td>12</td></tr>" in page
 
@@ -112,6 +120,6 @@ def test_a_run_of_the_routine_alone_gets_a_report_too(content: ReportContent, tm
 
 def test_the_terminal_table_is_aligned(content: ReportContent) -> None:
     lines = text_table(phase_summaries(content.episodes)).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert len({len(line) for line in lines}) == 1
-    assert lines[1].startswith("logging policy")
+    assert lines[2].startswith("logging policy")

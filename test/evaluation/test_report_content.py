@@ -12,7 +12,7 @@ from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.evaluation.phases import Phase
-from lift_ros.evaluation.report_content import gather
+from lift_ros.evaluation.report_content import collect_content
 from lift_ros.scenario import Scenario, load_scenario
 
 
@@ -39,29 +39,29 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_all_episodes_of_all_runs_are_there(runs: list[Path]) -> None:
-    content = gather(runs)
+    content = collect_content(runs)
     assert len(content.episodes) == 4
     assert set(content.scores) == {Phase.LOGGING_POLICY, Phase.LEARNED_POLICY}
 
 
 def test_facts_of_each_run_are_shown(runs: list[Path]) -> None:
-    assert gather(runs).parameters["runs"]["collected"]["seed"] == 3
+    assert collect_content(runs).parameters["runs"]["collected"]["seed"] == 3
 
 
 def test_scores_take_the_logging_policy_as_reference(runs: list[Path]) -> None:
-    assert gather(runs).scores[Phase.LOGGING_POLICY].coverage == 1.0
+    assert collect_content(runs).scores[Phase.LOGGING_POLICY].coverage == 1.0
 
 
 def test_runs_of_different_scenarios_do_not_mix(runs: list[Path], tmp_path: Path) -> None:
     other = record(tmp_path / "other", load_scenario("po-blend-d2"), Mode.COLLECT, 1)
     with pytest.raises(UserError, match="po-blend-d2.*po-none-d2"):
-        gather([runs[0], other])
+        collect_content([runs[0], other])
 
 
 def test_a_run_without_episodes_is_refused(tmp_path: Path) -> None:
     empty = record(tmp_path / "empty", load_scenario("po-none-d2"), Mode.COLLECT, 0)
     with pytest.raises(UserError, match="no episodes"):
-        gather([empty])
+        collect_content([empty])
 
 
 def test_the_command_writes_the_page(runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,21 +1,12 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 from sample_run import drive
 
-from lift_ros.collection.records import Outcome
-from lift_ros.evaluation.run_summary import (
-    for_programs,
-    format_table,
-    pauses,
-    shown,
-    summarise_episode,
-    summarise_run,
-    usual_pause,
-)
+from lift_ros.collection.records import Mode, Outcome
+from lift_ros.evaluation.run_summary import episode_table, pauses, summarise_episode, summarise_run, usual_pause
 
 
 def test_pauses_include_that_after_the_last_step() -> None:
@@ -51,16 +42,11 @@ def test_outcomes_are_words() -> None:
     assert summary.success == 0
 
 
-def test_programs_get_null_for_what_is_unknown() -> None:
-    value = {"a": math.nan, "b": [np.float64(1.5), np.int64(2)], "c": (np.array([math.inf, 1.0]),)}
-    assert json.dumps(for_programs(value)) == '{"a": null, "b": [1.5, 2], "c": [[null, 1.0]]}'
-
-
-def test_tables_align_numbers_to_the_right() -> None:
-    lines = format_table(("name", "n"), [("a", 5), ("longer", 100)]).splitlines()
-    assert lines == ["name      n", "──────  ───", "a         5", "longer  100"]
-    assert format_table(("name", "n"), []).splitlines()[0] == "name  n"
-
-
-def test_numbers_stay_readable() -> None:
-    assert [shown(value) for value in (0.12345, 12345.6, math.nan, 7, "x")] == ["0.123", "12346", "–", "7", "x"]
+def test_shadow_episodes_are_counted_apart() -> None:
+    shadow = drive(0, 2)
+    shadow.mode = Mode.SHADOW
+    shadow.steps[0].model_hash = "ab"
+    summary = summarise_run("run", [shadow, drive(1, 2)], rewards="measured", facts={})
+    assert summary.phases == {"shadow": 1, "logging policy": 1}
+    assert summary.augmented == 0
+    assert "shadow" in episode_table(summary.table)

@@ -12,15 +12,9 @@ from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.evaluation import figures
 from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness, with_step
-from lift_ros.evaluation.trajectory_plots import (
-    AUGMENTED,
-    EPISODE_LIMIT,
-    LOGGED,
-    distances,
-    plot_distances,
-    plot_trajectories,
-    trajectory,
-)
+from lift_ros.evaluation.figures import AUGMENTED, LOGGED
+from lift_ros.evaluation.paths import distances, trajectory
+from lift_ros.evaluation.trajectory_plots import EPISODE_LIMIT, plot_distances, plot_trajectories
 from lift_ros.scenario import load_scenario
 
 PNG = b"\x89PNG"
@@ -149,7 +143,8 @@ def test_folders_are_made(tmp_path: Path) -> None:
 
 
 def test_a_smaller_step_takes_more_of_them(tmp_path: Path) -> None:
-    results = plot_expertness(load_scenario("po-none-d2"), tmp_path / "plot.png", steps=(0.05, 0.1), episodes=10)
+    results = measure_expertness(load_scenario("po-none-d2"), steps=(0.05, 0.1), episodes=10)
+    plot_expertness(tmp_path / "plot.png", results, "a walk")
     assert results[0].mean > 1.5 * results[1].mean
     assert all(result.lower_quartile <= result.upper_quartile and result.reached == 1 for result in results)
     assert (tmp_path / "plot.png").read_bytes().startswith(PNG)

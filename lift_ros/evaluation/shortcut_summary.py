@@ -1,0 +1,193 @@
+"""What shortcuts a run holds: how many Algorithm 1 takes, by length and by C, and what the theory says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lift_ros.array_types import FloatArray
+from lift_ros.bags.seen import seen_part
+from lift_ros.collection.records import Episode, Outcome, Source
+from lift_ros.errors import UserError
+from lift_ros.evaluation.paths import distances, evenly, positions
+from lift_ros.evaluation.tables import attribute_table, format_table
+from lift_ros.progress import Progress
+from lift_ros.shortcuts import theory
+from lift_ros.training.options import TrainingOptions
+
+EPISODE_LIMIT = 30  # more would take long and tell little more
+STEP_LIMIT = 2000  # all pairs of longer episodes would not fit into memory
+LONGEST = 200  # starts and lengths of the heatmap
+QUANTILE = 0.95  # the largest of all pairs would tell of the one where the plant hardly moved
+SHOWN_LENGTHS = (2, 5, 10, 20, 50, 100)
+
+
+_COLUMNS = {
+    "run": "run",
+    "episodes": "episodes",
+    "γ": "gamma",
+    "C": "C",
+    "shortcuts": "shortcuts",
+    "guaranteed": "guaranteed",
+    "L_f": "L_f",
+    "L_V": "L_V",
+    "C of Theorem 3.6": "C_theorem",
+    "contracting": "contracting",
+    "improving": "improving",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShortcutSummary:
+    """What a run's table of shortcuts says; NaN where positions are unknown."""
+
+    run: str
+    episodes: int  # that were looked at
+    gamma: float
+    C: float
+    action_radius: float
+    shortcuts: float  # share of all pairs that Algorithm 1 takes
+    guaranteed: float  # share of these that Theorem 3.6 guarantees, given L_f and L_V
+    L_f: float  # the largest of all episodes
+    L_V: float
+    C_theorem: float  # with which Algorithm 1 would take only what Theorem 3.6 guarantees
+    contracting: float  # share of pairs of logged steps that do not move apart
+    improving: float  # share of logged steps that come closer to the goal
+    by_length: list[float]  # share of pairs of length 0, 1, 2, … that Algorithm 1 takes
+
+
+def summarise_shortcuts(
+    run: str, episodes: Sequence[Episode], facts: dict[str, Any], action_radius: float | None, *, progress: bool = False
+) -> tuple[ShortcutSummary, FloatArray] | None:
+    """Look at episodes whose rewards are known and return their summary and the C-heatmap; None without any.
+
+    Element [k, i] of the heatmap is the largest C that admits a shortcut from i to i+k, averaged over the episodes that
+    hold the pair inside the action ball. NaN stands where none does, and for k < 2, which every C admits.
+    """
+    usable = [part for part in map(seen_part, episodes) if 2 <= len(part.steps) <= STEP_LIMIT]
+    shown = evenly([episode for episode in usable if math.isfinite(episode.episode_return)], EPISODE_LIMIT)
+    if not shown:
+        return None
+    gamma, constant = _settings(facts)
+    radius = action_radius or max(float(np.linalg.norm(step.action)) for episode in shown for step in episode.steps)
+    estimates, pairs = _Estimates(gamma), _Pairs()
+    with Progress(2 * len(shown), "shortcuts", unit="episodes", enabled=progress) as bar:
+        for episode in shown:
+            estimates.add(episode)
+            bar.advance()
+        for episode in shown:
+            pairs.add(_largest(episode, gamma, radius), constant, estimates.theorem)
+            bar.advance()
+    taken, longest = pairs.taken.sum(), np.flatnonzero(pairs.all)[-1] + 1
+    summary = ShortcutSummary(
+        run=run,
+        episodes=len(shown),
+        gamma=gamma,
+        C=constant,
+        action_radius=radius,
+        shortcuts=_share(taken, pairs.all.sum()),
+        guaranteed=math.nan if math.isnan(estimates.theorem) else _share(pairs.guaranteed.sum(), taken),
+        L_f=estimates.placement,
+        L_V=estimates.lipschitz,
+        C_theorem=estimates.theorem,
+        contracting=_share(*estimates.contracting),
+        improving=_share(*estimates.improving),
+        by_length=list(map(_share, pairs.taken[:longest], pairs.all[:longest])),
+    )
+    return summary, pairs.heatmap()
+
+
+def shortcut_table(summaries: Sequence[ShortcutSummary]) -> str:
+    """Return the constants of the theory, and below them which share of pairs of some lengths are shortcuts."""
+    header = ["shortcuts of length", *map(str, SHOWN_LENGTHS)]
+    rows = [
+        [entry.run, *(entry.by_length[k] if k < len(entry.by_length) else math.nan for k in SHOWN_LENGTHS)]
+        for entry in summaries
+    ]
+    return f"{attribute_table(_COLUMNS, summaries)}\n\n{format_table(header, rows)}"
+
+
+class _Estimates:
+    """The theory's constants, estimated episode by episode."""
+
+    def __init__(self, gamma: float) -> None:
+        self._gamma = gamma
+        self.placement = self.lipschitz = math.nan
+        self.contracting, self.improving = np.zeros(2), np.zeros(2)  # how many are, of how many
+
+    @property
+    def theorem(self) -> float:
+        known = math.isfinite(self.placement)
+        return theory.theorem_constant(self._gamma, self.placement, self.lipschitz) if known else math.nan
+
+    def add(self, episode: Episode) -> None:
+        logged = np.array([step.source is Source.LOGGING_POLICY for step in episode.steps])
+        gone = np.diff(distances(episode))
+        known = logged & np.isfinite(gone)
+        self.improving += (gone[known] < 0).sum(), known.sum()
+        path = positions(episode)
+        if not len(path):
+            return
+        self.contracting += theory.contracting_pairs(path, logged)
+        actions, rewards = [step.action for step in episode.steps], [step.reward for step in episode.steps]
+        try:
+            placement = theory.placement_constant(path, actions, QUANTILE)
+            lipschitz = theory.lipschitz_constant(path, rewards, self._gamma, QUANTILE)
+        except UserError:
+            return  # an episode that hardly moves says nothing of the constants
+        self.placement, self.lipschitz = np.fmax(self.placement, placement), np.fmax(self.lipschitz, lipschitz)
+
+
+class _Pairs:
+    """Pairs by their length, and the heatmap, collected episode by episode."""
+
+    def __init__(self) -> None:
+        self.all, self.taken, self.guaranteed = np.zeros((3, STEP_LIMIT + 1), dtype=np.int64)
+        self._total, self._count = np.zeros((2, LONGEST + 1, LONGEST + 1))
+
+    def add(self, largest: FloatArray, constant: float, theorem: float) -> None:
+        last = int(np.isposinf(np.diagonal(largest, 1)).sum())  # the state to which the longest shortcut may lead
+        self.all[1 : last + 1] += np.arange(last, 0, -1)
+        for counts, limit in ((self.taken, constant), (self.guaranteed, theorem)):
+            start, stop = np.nonzero(largest >= limit)
+            counts += np.bincount(stop - start, minlength=len(counts))
+        start, stop = np.nonzero(np.isfinite(largest))
+        kept = (start <= LONGEST) & (stop - start <= LONGEST)
+        start, stop = start[kept], stop[kept]
+        self._total[stop - start, start] += largest[start, stop]
+        self._count[stop - start, start] += 1
+
+    def heatmap(self) -> FloatArray:
+        empty = np.full_like(self._total, np.nan)
+        return np.asarray(np.divide(self._total, self._count, out=empty, where=self._count > 0))
+
+
+def _largest(episode: Episode, gamma: float, radius: float) -> FloatArray:
+    return theory.largest_constants(
+        np.array([step.action for step in episode.steps]),
+        np.array([step.reward for step in episode.steps]),
+        gamma=gamma,
+        terminated=episode.outcome is Outcome.REACHED,
+        action_radius=radius,
+    )
+
+
+def _settings(facts: dict[str, Any]) -> tuple[float, float]:
+    """Return γ and C as training on this run would take them."""
+    parameters = facts.get("parameters")
+    training = parameters.get("training") if isinstance(parameters, dict) else None
+    given = training if isinstance(training, dict) else {}
+    defaults = TrainingOptions()
+    gamma, constant = given.get("gamma"), given.get("C")
+    return (
+        defaults.gamma if gamma is None else float(gamma),
+        defaults.C if constant is None else float(constant),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else math.nan
