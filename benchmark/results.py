@@ -1,7 +1,7 @@
 """Results of the method: CQL with and without shortcuts, plain and LIFT collection, on all scenarios.
 
 `python -m benchmark.results [--quick] [--only NAME…]` computes one cell after the other on one core and stores each in
-docs/results-data/; cells that are stored already are skipped, so that it can be interrupted and started again.
+docs/results-data.json; cells that are stored already are skipped, so that it can be interrupted and started again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.seeds import derive_seed
 from lift_ros.training import preset, train
 
-DATA = RESULTS.parent / "results-data"
+DATA = RESULTS.parent / "results-data.json"
 PLOT = RESULTS.parent / "images" / "results.png"
 SECTION = "results"
 
@@ -140,9 +140,18 @@ def _collection(episodes: list[Episode], scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def stored(folder: Path) -> dict[str, dict[str, Any]]:
+def stored(path: Path) -> dict[str, dict[str, Any]]:
     """Return all cells on disk by name."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def store(path: Path, name: str, content: dict[str, Any]) -> None:
+    """Add a cell to those on disk: sorted, a line each, and at every moment either without or with it."""
+    cells = {**stored(path), name: content}
+    lines = [f"{json.dumps(key)}: {json.dumps(cells[key])}" for key in sorted(cells)]
+    partial = path.with_suffix(".partial")
+    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    partial.replace(path)
 
 
 def report(cells: dict[str, dict[str, Any]]) -> str:
@@ -238,26 +247,23 @@ def draw(cells: dict[str, dict[str, Any]], path: Path) -> None:
     figure.savefig(str(path), dpi=110)
 
 
-def publish(folder: Path) -> None:
+def publish(path: Path) -> None:
     """Write plot and section from what is stored."""
-    cells = stored(folder)
+    cells = stored(path)
     if cells:
         draw(cells, PLOT)
         replace_section(RESULTS, SECTION, report(cells))
 
 
-def fill(cells: Sequence[Cell], folder: Path, after: Callable[[], None], updates: int | None = None) -> None:
+def fill(cells: Sequence[Cell], path: Path, after: Callable[[], None], updates: int | None = None) -> None:
     """Compute the cells that are not stored yet."""
-    folder.mkdir(parents=True, exist_ok=True)
+    done = stored(path)
     for index, cell in enumerate(cells):
-        path = folder / f"{cell.name}.json"
-        if path.exists():
+        if cell.name in done:
             continue
         started = time.perf_counter()
         content = compute(cell, updates)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        partial.replace(path)
+        store(path, cell.name, content)
         seconds = time.perf_counter() - started
         distance = np.median(content["distances"]["30"])
         print(
@@ -274,8 +280,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.quick:
         cells = [Cell("po-blend-d2", method, 0) for method in (*PLAIN, *LIFT)]
         with tempfile.TemporaryDirectory() as folder:
-            fill(cells, Path(folder), lambda: None, updates=200)
-            print(report(stored(Path(folder))))
+            path = Path(folder) / DATA.name
+            fill(cells, path, lambda: None, updates=200)
+            print(report(stored(path)))
         return 0
     cells = [cell for cell in all_cells() if not only or any(part in cell.name for part in only)]
     if not cells:

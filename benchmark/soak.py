@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -22,7 +21,6 @@ from lift_ros.graph.run import own_domain
 from lift_ros.graph.supervisor import Supervisor, stop_on_signals
 from lift_ros.graph.table import GraphOptions, graph_nodes
 
-DATA = RESULTS.parent / "results-data" / "soak.json"
 SETTLING_SHARE = 0.1  # of the run: interpreters and allocators reach their size
 
 
@@ -124,5 +122,4 @@ if __name__ == "__main__":
     text = summarise(measured, intervals, count, arguments.minutes, arguments.step_time, sum(restarted.values()))
     print(text)
     if not arguments.no_report:
-        DATA.write_text(json.dumps({name: vars(item) for name, item in measured.items()}))
         replace_section(RESULTS, "soak", text)
