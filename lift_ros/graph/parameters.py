@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lift_ros.errors import UserError
 
@@ -55,95 +56,65 @@ class Parameter:
             raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}")
 
 
-_COMMON = (
-    Parameter(
-        "diagnostics_period", 1.0, "s", "how often this node reports on /diagnostics", low=0.05, high=60.0, fixed=True
-    ),
-)
+_fixed = partial(Parameter, fixed=True)
 
-_SCENARIO = Parameter(
-    "scenario",
-    "po-blend-d2",
-    "name or path",
-    "scenario that fixes plant, logging policy, collection and training",
-    fixed=True,
+
+def _count(name: str, default: int, description: str, low: int = 0, *, fixed: bool = False) -> Parameter:
+    return Parameter(name, default, "1", description, low, 2**31 - 1, fixed=fixed)
+
+
+def _seconds(
+    name: str, default: float, description: str, low: float = 0.0, high: float = 60.0, *, fixed: bool = False
+) -> Parameter:
+    return Parameter(name, default, "s", description, low, high, fixed=fixed)
+
+
+_COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)
+
+_SCENARIO = _fixed(
+    "scenario", "po-blend-d2", "name or path", "scenario that fixes plant, logging policy, collection and training"
 )
 
 _PLANT = (
-    Parameter(
-        "watchdog",
-        1.0,
-        "s",
-        "hold when an episode is under way and no command came for so long; steady clock",
-        low=0.02,
-        high=3600.0,
-    ),
-    Parameter("frame_id", "world", "name", "frame of the positions in observations", fixed=True),
+    _seconds("watchdog", 1.0, "hold when an episode is under way and no command came for so long", 0.02, 3600.0),
+    _fixed("frame_id", "world", "name", "frame of the positions in observations"),
 )
 
-_SIMULATOR = (
-    _SCENARIO,
-    Parameter("step_time", 0.0, "s", "how long a move takes; 0 moves at once", low=0.0, high=60.0),
-)
+_SIMULATOR = (_SCENARIO, _seconds("step_time", 0.0, "how long a move takes; 0 moves at once"))
 
 _POLICY = (
     _SCENARIO,
-    Parameter(
-        "policy",
-        "",
-        "name or module:Name",
-        "policy to ask, for the augmentor also a random augmentation; empty takes what the scenario or the model says",
-        fixed=True,
-    ),
-    Parameter("policy_arguments", "{}", "JSON", "keyword arguments of the policy", fixed=True),
-    Parameter("delay", 0.0, "s", "artificial time to think before each answer, to try deadlines", low=0.0, high=60.0),
+    _fixed("policy", "", "name or module:Name", "policy to ask; empty takes what the scenario or the model says"),
+    _fixed("policy_arguments", "{}", "JSON", "keyword arguments of the policy"),
+    _seconds("delay", 0.0, "artificial time to think before each answer, to try deadlines"),
 )
 
 PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "positioning_simulator": (*_SIMULATOR, *_PLANT, *_COMMON),
     "fetch_simulator": (
         *_SIMULATOR,
-        Parameter(
-            "image_size",
-            0,
-            "pixels",
-            "side of the square camera image in observations; 0 for none",
-            low=0,
-            high=1024,
-            fixed=True,
-        ),
-        Parameter("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move", fixed=True),
+        _fixed("image_size", 0, "pixels", "side of the square camera image in observations; 0 for none", 0, 1024),
+        _fixed("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move"),
         *_PLANT,
         *_COMMON,
     ),
     "loopback_hardware": (
-        Parameter("dimensions", 2, "1", "number of axes of the pretended rig", low=1, high=64, fixed=True),
-        Parameter("action_radius", 0.3, "units of the rig", "longest allowed move", low=1e-9, high=1e9, fixed=True),
-        Parameter(
-            "travel",
-            1.0,
-            "units of the rig",
-            "the workspace reaches from -travel to travel",
-            low=1e-9,
-            high=1e9,
-            fixed=True,
-        ),
-        Parameter("move_time", 0.05, "s", "how long the pretended rig needs for a move", low=0.0, high=60.0),
+        _fixed("dimensions", 2, "1", "number of axes of the pretended rig", 1, 64),
+        _fixed("action_radius", 0.3, "units of the rig", "longest allowed move", 1e-9, 1e9),
+        _fixed("travel", 1.0, "units of the rig", "the workspace reaches from -travel to travel", 1e-9, 1e9),
+        _seconds("move_time", 0.05, "how long the pretended rig needs for a move"),
         *_PLANT,
         *_COMMON,
     ),
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (
         *_POLICY,
-        Parameter("model", "", "path", "model file to serve from the start; empty waits for the trainer", fixed=True),
-        Parameter("data", "", "paths", "runs that the policy uncertainty has seen, separated by ':'", fixed=True),
-        Parameter(
+        _fixed("model", "", "path", "model file to serve from the start; empty waits for the trainer"),
+        _fixed("data", "", "paths", "runs whose actions the policy uncertainty has seen, separated by ':'"),
+        _count(
             "data_episodes",
             0,
-            "1",
             "take the first so many episodes of the data, as soon as they are recorded; 0 takes all at once",
-            low=0,
-            high=2**31 - 1,
             fixed=True,
         ),
         *_COMMON,
@@ -151,81 +122,41 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "arbiter": (
         _SCENARIO,
         Parameter("mode", "collect", "name", "what happens with proposals", choices=("collect", "shadow", "evaluate")),
-        Parameter(
-            "episodes", 0, "1", "episodes in the run, aborted ones included; 0 for no end", low=0, high=2**31 - 1
-        ),
-        Parameter("seed", 0, "1", "seed of the run, from which every episode's seed follows", low=0, fixed=True),
-        Parameter("p", 0.6, "1", "probability with which the augmentor may act in a step", low=0.0, high=1.0),
-        Parameter("budget", 20, "1", "augmentations per episode at most", low=0, high=2**31 - 1),
-        Parameter("autostart", True, "true or false", "begin without a call of the service start", fixed=True),
+        _count("episodes", 0, "episodes in the run, aborted ones included; 0 for no end"),
+        _fixed("seed", 0, "1", "seed of the run, from which every episode's seed follows", 0),
+        Parameter("p", 0.6, "1", "probability with which the augmentor may act in a step", 0.0, 1.0),
+        _count("budget", 20, "augmentations per episode at most"),
+        _fixed("autostart", True, "true or false", "begin without a call of the service start"),
         Parameter("exit_when_done", False, "true or false", "end the process after the last episode"),
-        Parameter(
-            "model_from",
-            -1,
-            "1",
-            "from this episode on wait for the augmentor's model before the first move; -1 never waits",
-            low=-1,
-            high=2**31 - 1,
+        _count(
+            "model_from", -1, "from this episode on wait for the augmentor's first proposal; -1 never waits", low=-1
         ),
-        Parameter(
-            "plant_deadline", 2.0, "s", "an episode is aborted when the plant needs longer", low=0.01, high=3600.0
+        _seconds("plant_deadline", 2.0, "an episode is aborted when the plant needs longer", 0.01, 3600.0),
+        _seconds(
+            "logging_policy_deadline", 0.5, "an episode is aborted when the logging policy needs longer", 0.001, 3600.0
         ),
-        Parameter(
-            "logging_policy_deadline",
-            0.5,
-            "s",
-            "an episode is aborted when the logging policy needs longer",
-            low=0.001,
-            high=3600.0,
-        ),
-        Parameter(
-            "augmentor_deadline",
-            0.05,
-            "s",
-            "the logging policy acts when the augmentor needs longer",
-            low=0.001,
-            high=3600.0,
-        ),
-        Parameter(
-            "repeat_period",
-            0.5,
-            "s",
-            "what was not answered is sent again so often; receivers answer repeats without acting twice",
-            low=0.02,
-            high=60.0,
-        ),
+        _seconds("augmentor_deadline", 0.05, "the logging policy acts when the augmentor needs longer", 0.001, 3600.0),
+        _seconds("repeat_period", 0.5, "what was not answered is sent again so often; nobody acts twice on it", 0.02),
         *_COMMON,
     ),
     "recorder": (
-        Parameter("run", "", "path", "folder of the run; created, or continued where it exists", fixed=True),
-        Parameter("episodes_per_file", 1, "1", "episodes in one MCAP file", low=1, high=100000, fixed=True),
-        Parameter("facts", "{}", "JSON", "what the run's metadata should say besides: scenario, seed, p", fixed=True),
-        Parameter(
-            "topics", "", "names", "further topics to record along, separated by commas; none by default", fixed=True
-        ),
-        Parameter(
-            "markers_period",
-            0.5,
-            "s",
-            "how often markers of the trajectory are published",
-            low=0.05,
-            high=60.0,
-            fixed=True,
-        ),
+        _fixed("run", "", "path", "folder of the run; created, or continued where it exists"),
+        _fixed("episodes_per_file", 1, "1", "episodes in one MCAP file", 1, 100000),
+        _fixed("facts", "{}", "JSON", "what the run's metadata should say besides: scenario, seed, p"),
+        _fixed("topics", "", "names", "further topics to record along, separated by commas; none by default"),
+        _seconds("markers_period", 0.5, "how often markers of the trajectory are published", 0.05, fixed=True),
         *_COMMON,
     ),
     "trainer": (
         _SCENARIO,
-        Parameter("run", "", "path", "folder of the run that the recorder writes", fixed=True),
-        Parameter("models", "", "path", "folder for models; empty takes models/ beside the run", fixed=True),
-        Parameter("train_after", 50, "1", "train when this many episodes are in the run", low=1, high=2**31 - 1),
-        Parameter(
-            "train_every", 0, "1", "train again after so many further episodes; 0 trains once", low=0, high=2**31 - 1
-        ),
-        Parameter("training", "{}", "JSON", "options of training that differ from the scenario's", fixed=True),
-        Parameter("seed", 0, "1", "seed of the training", low=0, fixed=True),
-        Parameter("threads", 1, "1", "threads that training may use", low=1, high=256, fixed=True),
-        Parameter("niceness", 10, "1", "how readily training gives way to the loop", low=0, high=19, fixed=True),
+        _fixed("run", "", "path", "folder of the run that the recorder writes"),
+        _fixed("models", "", "path", "folder for models; empty takes a folder beside the run"),
+        _count("train_after", 50, "train when this many episodes are in the run", low=1),
+        _count("train_every", 0, "train again after so many further episodes; 0 trains once"),
+        _fixed("training", "{}", "JSON", "options of training that differ from the scenario's"),
+        _fixed("seed", 0, "1", "seed of the training", 0),
+        _fixed("threads", 1, "1", "threads that training may use", 1, 256),
+        _fixed("niceness", 10, "1", "how readily training gives way to the loop", 0, 19),
         *_COMMON,
     ),
 }
