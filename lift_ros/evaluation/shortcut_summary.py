@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,15 +74,15 @@ def summarise_shortcuts(
         return None
     gamma, constant = _settings(facts)
     radius = action_radius or max(float(np.linalg.norm(step.action)) for episode in shown for step in episode.steps)
-    estimates, pairs = _Estimates(gamma), _Pairs()
-    with Progress(2 * len(shown), "shortcuts", unit="episodes", enabled=progress) as bar:
+    estimates, pairs = [], _Pairs()
+    with Progress(len(shown), "shortcuts", unit="episodes", enabled=progress) as bar:
         for episode in shown:
-            estimates.add(episode)
-            bar.advance()
-        for episode in shown:
-            pairs.add(_largest(episode, gamma, radius), constant, estimates.theorem)
+            estimates.append(_estimate(episode, gamma))
+            pairs.add(_largest(episode, gamma, radius), constant, estimates[-1].theorem)
             bar.advance()
     taken, longest = pairs.taken.sum(), np.flatnonzero(pairs.all)[-1] + 1
+    placement, lipschitz, theorem = np.fmax.reduce([entry[:3] for entry in estimates]).tolist()
+    counts = np.sum([entry.contracting + entry.improving for entry in estimates], axis=0)
     summary = ShortcutSummary(
         run=run,
         episodes=len(shown),
@@ -90,12 +90,12 @@ def summarise_shortcuts(
         C=constant,
         action_radius=radius,
         shortcuts=_share(taken, pairs.all.sum()),
-        guaranteed=math.nan if math.isnan(estimates.theorem) else _share(pairs.guaranteed.sum(), taken),
-        L_f=estimates.placement,
-        L_V=estimates.lipschitz,
-        C_theorem=estimates.theorem,
-        contracting=_share(*estimates.contracting),
-        improving=_share(*estimates.improving),
+        guaranteed=math.nan if math.isnan(theorem) else _share(pairs.guaranteed.sum(), taken),
+        L_f=placement,
+        L_V=lipschitz,
+        C_theorem=theorem,
+        contracting=_share(*counts[:2]),
+        improving=_share(*counts[2:]),
         by_length=list(map(_share, pairs.taken[:longest], pairs.all[:longest])),
     )
     return summary, pairs.heatmap()
@@ -105,41 +105,36 @@ def shortcut_table(summaries: Sequence[ShortcutSummary]) -> str:
     """Return the constants of the theory, and below them which share of pairs of some lengths are shortcuts."""
     header = ["shortcuts of length", *map(str, SHOWN_LENGTHS)]
     rows = [
-        [entry.run, *(entry.by_length[k] if k < len(entry.by_length) else math.nan for k in SHOWN_LENGTHS)]
-        for entry in summaries
+        [entry.run, *(dict(enumerate(entry.by_length)).get(k, math.nan) for k in SHOWN_LENGTHS)] for entry in summaries
     ]
     return f"{attribute_table(_COLUMNS, summaries)}\n\n{format_table(header, rows)}"
 
 
-class _Estimates:
-    """The theory's constants, estimated episode by episode."""
+class _Estimate(NamedTuple):
+    """What one episode says of the theory's constants; NaN where it says nothing."""
 
-    def __init__(self, gamma: float) -> None:
-        self._gamma = gamma
-        self.placement = self.lipschitz = math.nan
-        self.contracting, self.improving = np.zeros(2), np.zeros(2)  # how many are, of how many
+    placement: float = math.nan
+    lipschitz: float = math.nan
+    theorem: float = math.nan
+    contracting: tuple[int, int] = (0, 0)  # pairs of logged steps that do, and all of them
+    improving: tuple[int, int] = (0, 0)  # logged steps that do, and all of them
 
-    @property
-    def theorem(self) -> float:
-        known = math.isfinite(self.placement)
-        return theory.theorem_constant(self._gamma, self.placement, self.lipschitz) if known else math.nan
 
-    def add(self, episode: Episode) -> None:
-        logged = np.array([step.source is Source.LOGGING_POLICY for step in episode.steps])
-        gone = np.diff(distances(episode))
-        known = logged & np.isfinite(gone)
-        self.improving += (gone[known] < 0).sum(), known.sum()
-        path = positions(episode)
-        if not len(path):
-            return
-        self.contracting += theory.contracting_pairs(path, logged)
-        actions, rewards = [step.action for step in episode.steps], [step.reward for step in episode.steps]
-        try:
-            placement = theory.placement_constant(path, actions, QUANTILE)
-            lipschitz = theory.lipschitz_constant(path, rewards, self._gamma, QUANTILE)
-        except UserError:
-            return  # an episode that hardly moves says nothing of the constants
-        self.placement, self.lipschitz = np.fmax(self.placement, placement), np.fmax(self.lipschitz, lipschitz)
+def _estimate(episode: Episode, gamma: float) -> _Estimate:
+    logged = np.array([step.source is Source.LOGGING_POLICY for step in episode.steps])
+    change = np.diff(distances(episode))[logged]
+    improving = int((change < 0).sum()), int(np.isfinite(change).sum())
+    path = positions(episode)
+    if not len(path):
+        return _Estimate(improving=improving)
+    contracting = theory.contracting_pairs(path, logged)
+    actions, rewards = [step.action for step in episode.steps], [step.reward for step in episode.steps]
+    try:
+        placement = theory.placement_constant(path, actions, QUANTILE)
+        lipschitz = theory.lipschitz_constant(path, rewards, gamma, QUANTILE)
+    except UserError:  # it hardly moves
+        return _Estimate(contracting=contracting, improving=improving)
+    return _Estimate(placement, lipschitz, theory.theorem_constant(gamma, placement, lipschitz), contracting, improving)
 
 
 class _Pairs:
@@ -157,9 +152,9 @@ class _Pairs:
             counts += np.bincount(stop - start, minlength=len(counts))
         start, stop = np.nonzero(np.isfinite(largest))
         kept = (start <= LONGEST) & (stop - start <= LONGEST)
-        start, stop = start[kept], stop[kept]
-        self._total[stop - start, start] += largest[start, stop]
-        self._count[stop - start, start] += 1
+        start, length = start[kept], (stop - start)[kept]
+        self._total[length, start] += largest[start, start + length]
+        self._count[length, start] += 1
 
     def heatmap(self) -> FloatArray:
         empty = np.full_like(self._total, np.nan)
@@ -167,26 +162,18 @@ class _Pairs:
 
 
 def _largest(episode: Episode, gamma: float, radius: float) -> FloatArray:
-    return theory.largest_constants(
-        np.array([step.action for step in episode.steps]),
-        np.array([step.reward for step in episode.steps]),
-        gamma=gamma,
-        terminated=episode.outcome is Outcome.REACHED,
-        action_radius=radius,
-    )
+    actions, rewards = [step.action for step in episode.steps], [step.reward for step in episode.steps]
+    over = episode.outcome is Outcome.REACHED
+    return theory.largest_constants(np.array(actions), rewards, gamma=gamma, terminated=over, action_radius=radius)
 
 
 def _settings(facts: dict[str, Any]) -> tuple[float, float]:
     """Return γ and C as training on this run would take them."""
     parameters = facts.get("parameters")
     training = parameters.get("training") if isinstance(parameters, dict) else None
-    given = training if isinstance(training, dict) else {}
+    given = {key: value for key, value in (training or {}).items() if value is not None}
     defaults = TrainingOptions()
-    gamma, constant = given.get("gamma"), given.get("C")
-    return (
-        defaults.gamma if gamma is None else float(gamma),
-        defaults.C if constant is None else float(constant),
-    )
+    return float(given.get("gamma", defaults.gamma)), float(given.get("C", defaults.C))
 
 
 def _share(part: float, whole: float) -> float:
