@@ -15,7 +15,6 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
-
 EXECUTABLES = [
     "lift = lift_ros.cli:main",
     "lift_arbiter = lift_ros.nodes.arbiter_node:main",
