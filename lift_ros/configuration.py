@@ -44,18 +44,26 @@ class Key:
         """Return the allowed values in words."""
         ending = ", or null" if self.optional else ""
         if self.choices:
-            return "one of " + ", ".join(map(str, self.choices)) + ending
+            return self.limits() + ending
         words = _KINDS[self.kind]
         if self.kind is list:
             words += f" of {'' if self.length is None else f'{self.length} '}{_ENTRIES[self.entries]}"
-        limits = []
-        if self.above is not None:
-            limits.append(f"> {self.above:g}")
-        if self.low is not None:
-            limits.append(f">= {self.low:g}")
-        if self.high is not None:
-            limits.append(f"<= {self.high:g}")
-        return " ".join([words, " and ".join(limits)]).strip() + ending
+        return f"{words} {self.limits()}".strip() + ending
+
+    def limits(self) -> str:
+        """Return the choices, or the range of a number, in words."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        bounds = {">": self.above, ">=": self.low, "<=": self.high}
+        return " and ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is allowed."""
+        try:
+            self.convert(value)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return True
 
     def convert(self, value: Any) -> Any:
         """Return the value in this key's type; ValueError where it is not allowed."""
@@ -82,7 +90,7 @@ class Key:
 
     def _inside(self, value: float) -> bool:
         return (
-            math.isfinite(value)
+            (isinstance(value, int) or math.isfinite(value))
             and (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
             and (self.above is None or value > self.above)
@@ -175,7 +183,12 @@ def _value(data: Mapping[str, Any], name: str, key: Key | Section, where: str) -
         return dict(key.default) if isinstance(key.default, dict) else key.default
     if isinstance(key, Section):
         return key.read(data[name], where)
+    return check_value(where, data[name], key)
+
+
+def check_value(name: str, value: Any, key: Key) -> Any:
+    """Return a value in its key's type; `name` is how an error calls it."""
     try:
-        return key.convert(data[name])
-    except (TypeError, ValueError):
-        raise UserError(f"{where} is {data[name]!r}; allowed: {key.allowed()}") from None
+        return key.convert(value)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"{name} is {value!r}; allowed: {key.allowed()}") from None

@@ -19,12 +19,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "lift_ros"
 # From the ground up: a file may import from its own layer and from those before it.
 LAYERS = (
-    {"errors", "seeds", "array_types", "configuration", "progress", "console"},
+    {"errors", "seeds", "array_types", "configuration", "progress", "console", "resources"},
     {"positioning"},
     {"policies"},
     {"shortcuts"},
     {"scenario"},
     {"collection"},
+    {"messages"},
     {"bags"},
     {"training"},
     {"evaluation"},

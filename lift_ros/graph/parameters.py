@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 
 Value = bool | int | float | str
@@ -33,26 +33,21 @@ class Parameter:
         return _KINDS[type(self.default)]
 
     @property
+    def key(self) -> Key:
+        """What the value is checked against."""
+        return Key(type(self.default), low=self.low, high=self.high, choices=self.choices)
+
+    @property
     def allowed(self) -> str:
         """The allowed values in words."""
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        limits = [f">= {self.low:g}"] if self.low is not None else []
-        limits += [f"<= {self.high:g}"] if self.high is not None else []
-        return " and ".join([f"{self.kind} {limits[0]}", *limits[1:]]) if limits else self.kind
+        return self.key.limits() if self.choices else f"{self.kind} {self.key.limits()}".strip()
 
     def check(self, value: object) -> None:
         """Raise `UserError` unless `value` has this parameter's type and lies in its range."""
-        if type(value) is not type(self.default):
+        # ROS takes no whole number for a double.
+        if type(value) is not type(self.default) or not self.key.accepts(value):
             hint = f"; write {value}.0" if self.kind == "double" and type(value) is int else ""
             raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}{hint}")
-        outside = False
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            outside = not math.isfinite(value)
-            outside |= self.low is not None and value < self.low
-            outside |= self.high is not None and value > self.high
-        if outside or (self.choices and value not in self.choices):
-            raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}")
 
 
 _COMMON = (
@@ -99,8 +94,10 @@ _POLICY = (
     Parameter("delay", 0.0, "s", "artificial time to think before each answer, to try deadlines", low=0.0, high=60.0),
 )
 
+PLANT_PARAMETERS = (*_PLANT, *_COMMON)  # of every plant, also of rigs
+
 PARAMETERS: dict[str, tuple[Parameter, ...]] = {
-    "positioning_simulator": (*_SIMULATOR, *_PLANT, *_COMMON),
+    "positioning_simulator": (*_SIMULATOR, *PLANT_PARAMETERS),
     "fetch_simulator": (
         *_SIMULATOR,
         Parameter(
@@ -113,8 +110,7 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
             fixed=True,
         ),
         Parameter("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move", fixed=True),
-        *_PLANT,
-        *_COMMON,
+        *PLANT_PARAMETERS,
     ),
     "loopback_hardware": (
         Parameter("dimensions", 2, "1", "number of axes of the pretended rig", low=1, high=64, fixed=True),
@@ -129,8 +125,7 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
             fixed=True,
         ),
         Parameter("move_time", 0.05, "s", "how long the pretended rig needs for a move", low=0.0, high=60.0),
-        *_PLANT,
-        *_COMMON,
+        *PLANT_PARAMETERS,
     ),
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (
