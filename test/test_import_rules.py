@@ -178,8 +178,6 @@ def test_every_folder_says_what_it_is_for() -> None:
 def test_folders_and_command_load_neither_ros_nor_torch() -> None:
     packages = ", ".join(name for name, file in modules().items() if file.endswith("__init__.py"))
     heavy = ["rclpy", "torch", "d3rlpy", "mujoco", "matplotlib", "safetensors", "rich"]
-    program = (
-        f"import sys, lift_ros.cli, lift_ros.rig, {packages}; print([x for x in {heavy!r} if x in sys.modules])"
-    )
+    program = f"import sys, lift_ros.cli, lift_ros.rig, {packages}; print([x for x in {heavy!r} if x in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
