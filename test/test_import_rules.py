@@ -38,7 +38,6 @@ LAYERS = (
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "rclpy": ("nodes/", "graph/qos.py"),
     "lift_ros.msg": ("nodes/",),
-    "builtin_interfaces": ("nodes/",),
     "diagnostic_msgs": ("nodes/",),
     "geometry_msgs": ("nodes/",),
     "rcl_interfaces": ("nodes/",),
@@ -55,7 +54,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "gymnasium": ("positioning/", "bags/exporting/"),
     "mujoco": ("positioning/",),
     "cv2": ("bags/importing/",),
-    "rosbags": ("bags/importing/", "messages/"),
+    "rosbags": ("bags/importing/", "messages/", "nodes/further_topics.py"),
     "minari": ("bags/exporting/",),
     "mcap": ("bags/",),
     "lz4": ("bags/",),
