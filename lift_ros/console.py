@@ -6,6 +6,7 @@ import io
 import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from rich.box import Box
@@ -63,6 +64,12 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     page = io.StringIO()
     Console(file=page, width=max(width, sum(least) + gaps), color_system=None).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def fold(line: str, indent: str) -> str:
+    """Return a line with what is too long for the output below it, indented; words and paths stay whole."""
+    width = output_width()
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def print_error(command: str, error: object) -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from lift_ros.cli import main
-from lift_ros.console import format_table, print_error, shown
+from lift_ros.console import fold, format_table, print_error, shown
 
 WORDY = [(1, "reached", 0.5), (20, "aborted: the logging policy gave no answer within half a second", 0.25)]
 
@@ -53,6 +53,13 @@ def test_a_table_that_cannot_fit_is_wider_rather_than_unreadable() -> None:
 def test_text_is_never_taken_for_markup() -> None:
     assert "[bold]x[/bold]" in format_table(("[red]a", "n"), [("[bold]x[/bold]", 1)])
     assert "[red]a" in format_table(("[red]a", "n"), [])
+
+
+def test_long_lines_are_folded_below_their_column_and_long_words_stay_whole() -> None:
+    lines = fold("ok   " + "word " * 30 + "/a/path" * 20, "     ").splitlines()
+    assert all(line.startswith("     ") for line in lines[1:])
+    assert all(len(line) <= 80 for line in lines[:-1])
+    assert lines[-1].strip() == "/a/path" * 20
 
 
 def test_errors_are_one_plain_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
