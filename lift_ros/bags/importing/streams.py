@@ -14,7 +14,7 @@ from lift_ros.bags.importing.mapping import CONDITIONS, MappedTopic, Mapping, Tr
 from lift_ros.errors import UserError
 
 LARGEST_VECTOR = 64  # what Step.msg can hold
-_SERVICE_EVENT_TYPE = 4  # the CDR header is 4 bytes long, then comes ServiceEventInfo.event_type
+_EVENT_TYPE = slice(4, 5)  # the CDR header is 4 bytes long, then comes ServiceEventInfo.event_type
 
 
 @dataclass(slots=True)
@@ -110,9 +110,8 @@ def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
     """Return the moments of a trigger: all messages, or those where its condition becomes true."""
     topic = trigger.topic
     if trigger.field is None or trigger.condition is None:
-        wanted = trigger.service_event
-        messages = [(t, data) for t, data in bag.messages(topic) if wanted is None or len(data) > _SERVICE_EVENT_TYPE]
-        times = [t for t, data in messages if wanted is None or data[_SERVICE_EVENT_TYPE] == wanted]
+        event = trigger.service_event
+        times = [t for t, data in bag.messages(topic) if event is None or data[_EVENT_TYPE] == bytes([event])]
         return np.sort(np.asarray(times, dtype=np.int64))
     path = check_path(bag.types(topic), topic, bag.typename(topic), trigger.field, numeric=False)
     # A topic without header can still trigger: its received time is the best there is.
