@@ -15,6 +15,19 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
+EXECUTABLES = [
+    "lift = lift_ros.cli:main",
+    "lift_arbiter = lift_ros.nodes.arbiter_node:main",
+    "lift_augmentor = lift_ros.nodes.augmentor_node:main",
+    "lift_fetch_simulator = lift_ros.nodes.fetch_simulator_node:main",
+    "lift_logging_policy = lift_ros.nodes.logging_policy_node:main",
+    "lift_loopback_hardware = lift_ros.nodes.loopback_hardware_node:main",
+    "lift_monitor = lift_ros.nodes.monitor_node:main",
+    "lift_positioning_simulator = lift_ros.nodes.positioning_simulator_node:main",
+    "lift_recorder = lift_ros.nodes.recorder_node:main",
+    "lift_trainer = lift_ros.nodes.trainer_node:main",
+]
+
 
 def version() -> str:
     """Return the version that the package itself states."""
@@ -30,14 +43,6 @@ def requirements(name: str) -> list[str]:
     """Return the requirements that a file lists."""
     rows = (ROOT / "requirements" / name).read_text().splitlines()
     return [row for row in rows if row and not row.startswith("#")]
-
-
-def console_scripts() -> list[str]:
-    """Return `lift` and one command for each node."""
-    files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-    names = sorted(path.stem for path in files if "\ndef main(" in path.read_text())
-    nodes = [f"lift_{name.removesuffix('_node')} = lift_ros.nodes.{name}:main" for name in names]
-    return ["lift = lift_ros.cli:main", *nodes]
 
 
 class BuildWithMessages(build_py):
@@ -96,7 +101,7 @@ setup(
     package_data={"": ["py.typed", "*.html", "*.yaml"]},
     install_requires=requirements("runtime.txt"),
     extras_require={"export": requirements("export.txt")},
-    entry_points={"console_scripts": console_scripts()},
+    entry_points={"console_scripts": EXECUTABLES},
     distclass=BinaryDistribution,
     cmdclass={"build_py": BuildWithMessages},
     zip_safe=False,

@@ -50,6 +50,12 @@ def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def _print_error(command: str, sentence: object) -> None:
+    from lift_ros.console import print_error  # only now, so that `lift --help` is quick
+
+    print_error(command, sentence)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run `lift` and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
@@ -58,10 +64,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _load(arguments.command).run(arguments)
     except UserError as error:
-        print(f"lift {arguments.command}: {error}", file=sys.stderr)
+        _print_error(arguments.command, error)
         return 2
     except KeyboardInterrupt:
-        print(f"lift {arguments.command}: interrupted", file=sys.stderr)
+        _print_error(arguments.command, "interrupted")
         return 130
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ _KINDS = {
     dict: "a mapping",
     list: "a list",
 }
+_ENTRIES = {float: "numbers", str: "texts"}
+SHOWN_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,33 @@ class Key:
     above: float | None = None  # like `low`, excluded
     choices: tuple[Any, ...] = ()
     length: int | None = None
+    entries: type = float  # of a list
     optional: bool = False  # null is allowed and means "not set"
 
     def allowed(self) -> str:
         """Return the allowed values in words."""
         ending = ", or null" if self.optional else ""
         if self.choices:
-            return "one of " + ", ".join(map(str, self.choices)) + ending
-        words = _KINDS[self.kind] + (f" of {self.length} numbers" if self.length is not None else "")
-        limits = []
-        if self.above is not None:
-            limits.append(f"> {self.above:g}")
-        if self.low is not None:
-            limits.append(f">= {self.low:g}")
-        if self.high is not None:
-            limits.append(f"<= {self.high:g}")
-        return " ".join([words, " and ".join(limits)]).strip() + ending
+            return self.limits() + ending
+        words = _KINDS[self.kind]
+        if self.kind is list:
+            words += f" of {'' if self.length is None else f'{self.length} '}{_ENTRIES[self.entries]}"
+        return f"{words} {self.limits()}".strip() + ending
+
+    def limits(self) -> str:
+        """Return the choices, or the range of a number, in words."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        bounds = {">": self.above, ">=": self.low, "<=": self.high}
+        return " and ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is allowed."""
+        try:
+            self.convert(value)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return True
 
     def convert(self, value: Any) -> Any:
         """Return the value in this key's type; ValueError where it is not allowed."""
@@ -72,16 +85,27 @@ class Key:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise ValueError
         if self.kind is list:
-            return [Key(float).convert(entry) for entry in value]
+            return [Key(self.entries).convert(entry) for entry in value]
         return value
 
     def _inside(self, value: float) -> bool:
         return (
-            math.isfinite(value)
+            (isinstance(value, int) or math.isfinite(value))
             and (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
             and (self.above is None or value > self.above)
         )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A key whose value a function of its own reads: `read(value, where)`, which raises where it is not allowed."""
+
+    read: Callable[[Any, str], Any]
+    default: Any = REQUIRED
+
+
+Keys = Mapping[str, Key | Section]
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -113,32 +137,58 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: {error}") from error
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them: not all, where there are many."""
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more or "none"
+
+
+def _close(word: str, names: Sequence[str], most: int) -> list[str]:
+    folded = {name.lower(): name for name in names}
+    close = [folded[name] for name in difflib.get_close_matches(word.lower(), folded, most, 0.5)]
+    return (close + [name for name in names if word and word.lower() in name.lower() and name not in close])[:most]
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
     """Return a hint that names the closest known word, or all of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names) or 'none'}"
+    close = _close(str(word), names, 1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {listed(names)}"
 
 
-def check_mapping(data: Any, keys: Mapping[str, Key], where: str) -> dict[str, Any]:
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence: the closest known words, or a full stop; for errors that list what is known."""
+    close = _close(word, sorted(known), 3)
+    return f"; did you mean {' or '.join(close)}?" if close else "."
+
+
+def check_mapping(data: Any, keys: Keys, where: str) -> dict[str, Any]:
     """Return `data` with defaults filled in; `where` is the file and the section, as errors name it."""
+    place = where.removesuffix(": ")
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise UserError(f"{where} is {data!r}; allowed: a mapping with keys {', '.join(keys)}")
+        raise UserError(f"{place} is {data!r}; allowed: a mapping with keys {', '.join(keys)}")
     for name in data:
         if name not in keys:
-            raise UserError(f"{where}: unknown key {name!r}; {nearest(name, keys)}")
-    return {name: _value(data, name, key, where) for name, key in keys.items()}
+            raise UserError(f"{place}: unknown key {name!r}; {nearest(name, keys)}")
+    prefix = where if where.endswith(": ") else f"{where}."
+    return {name: _value(data, name, key, f"{prefix}{name}") for name, key in keys.items()}
 
 
-def _value(data: Mapping[str, Any], name: str, key: Key, where: str) -> Any:
-    separator = "" if where.endswith(": ") else "."
+def _value(data: Mapping[str, Any], name: str, key: Key | Section, where: str) -> Any:
     if name not in data:
         if key.default is REQUIRED:
-            raise UserError(f"{where}{separator}{name} is missing; allowed: {key.allowed()}")
+            raise UserError(f"{where} is missing{f'; allowed: {key.allowed()}' if isinstance(key, Key) else ''}")
         return dict(key.default) if isinstance(key.default, dict) else key.default
+    if isinstance(key, Section):
+        return key.read(data[name], where)
+    return check_value(where, data[name], key)
+
+
+def check_value(name: str, value: Any, key: Key) -> Any:
+    """Return a value in its key's type; `name` is how an error calls it."""
     try:
-        return key.convert(data[name])
-    except (TypeError, ValueError):
-        raise UserError(f"{where}{separator}{name} is {data[name]!r}; allowed: {key.allowed()}") from None
+        return key.convert(value)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"{name} is {value!r}; allowed: {key.allowed()}") from None

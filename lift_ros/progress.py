@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import rich.progress
 
 REDRAW_SECONDS = 0.1
 LINE_SECONDS = 5.0
@@ -42,31 +44,31 @@ class Progress:
         self._enabled = enabled
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
-        self._bar = enabled and self._stream.isatty()
+        self._bar = _make_bar(self._stream) if enabled and self._stream.isatty() else None
         self._started = self._shown = clock()
 
     def __enter__(self) -> Progress:
         self._started = self._shown = self._clock()
-        if self._bar:
-            self._show()
+        if self._bar is not None:
+            self._bar.add_task(self.text(), total=self.total)
+            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._enabled:
-            return
-        self._show()
-        if self._bar:
-            self._stream.write("\n")
-            self._stream.flush()
+        if self._enabled:
+            self._show()
+        if self._bar is not None:
+            self._bar.stop()
 
     def advance(self, amount: int = 1, note: str | None = None) -> None:
         """Count `amount` more as done; `note` is shown behind the numbers until the next one replaces it."""
         self.done += amount
         if note is not None:
             self._note = note
-        if self._enabled and self._clock() - self._shown >= (REDRAW_SECONDS if self._bar else LINE_SECONDS):
+        pause = LINE_SECONDS if self._bar is None else REDRAW_SECONDS
+        if self._enabled and self._clock() - self._shown >= pause:
             self._show()
 
     def text(self) -> str:
@@ -83,12 +85,24 @@ class Progress:
 
     def _show(self) -> None:
         self._shown = self._clock()
-        if not self._bar:
-            self._stream.write(self.text() + "\n")
+        if self._bar is None:
+            print(self.text(), file=self._stream, flush=True)
         else:
-            filled = min(BAR_WIDTH, BAR_WIDTH * self.done // self.total) if self.total else BAR_WIDTH
-            line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self.text()}"
-            # A line longer than the terminal would wrap, and the next redraw would leave its first row behind.
-            width = shutil.get_terminal_size().columns - 1
-            self._stream.write(f"\r\x1b[K{line[:width]}")
-        self._stream.flush()
+            self._bar.update(self._bar.task_ids[0], completed=self.done, description=self.text(), refresh=True)
+
+
+def _make_bar(stream: TextIO) -> rich.progress.Progress:
+    """Return rich's bar; it is drawn when told to, since a thread of its own would not survive forks."""
+    # Loaded here, since nodes and pipes draw no bar and rich takes a while.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    one_line = Column(no_wrap=True, overflow="ellipsis")
+    return Progress(
+        BarColumn(BAR_WIDTH),
+        TextColumn("{task.description}", markup=False, table_column=one_line),
+        console=Console(file=stream),
+        auto_refresh=False,
+        redirect_stdout=sys.stdout.isatty(),  # what goes into a pipe must not end on the terminal
+    )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
@@ -10,6 +11,11 @@ from lift_ros.progress import Progress, format_seconds
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def plain(text: str) -> str:
+    """Return what a terminal shows, without its control sequences."""
+    return re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", text)
 
 
 class Clock:
@@ -62,8 +68,9 @@ def test_a_terminal_gets_a_bar_on_one_line() -> None:
             clock.now += 1
             bar.advance()
     assert stream.getvalue().count("\n") == 1
-    assert "[######" in stream.getvalue()
-    assert "[" + "#" * 24 + "] training 4/4 steps" in stream.getvalue()
+    states = [plain(state) for state in stream.getvalue().split("\r")]
+    assert "━" * 24 + " training 4/4 steps, 1 steps/s, in 0:04" in states[-1]
+    assert any("training 2/4 steps, 1 steps/s, 0:02 left" in state for state in states)
 
 
 def test_a_long_note_does_not_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +78,14 @@ def test_a_long_note_does_not_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     with Progress(4, "training", stream=stream) as bar:
         bar.advance(4, note="x" * 500)
-    assert all(len(line.removeprefix("\x1b[K")) < 40 for line in stream.getvalue().rstrip("\n").split("\r"))
+    assert max(len(plain(line).rstrip("\n")) for line in stream.getvalue().split("\r")) <= 40
+
+
+def test_brackets_in_a_note_are_shown_as_they_are() -> None:
+    stream = Terminal()
+    with Progress(4, "training", stream=stream) as bar:
+        bar.advance(4, note="loss [0.1]")
+    assert "loss [0.1]" in plain(stream.getvalue())
 
 
 def test_the_state_is_shown_when_the_job_fails() -> None:

@@ -95,12 +95,10 @@ class Environment:
         packages = digest([self.lock], sys.version)
         sources = [ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "messages.py"]
         sources += list((ROOT / "msg").glob("*.msg")) + list((ROOT / "cmake").glob("*.cmake"))
-        nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-        names = sorted(path.name for path in nodes if "\ndef main(" in path.read_text())
         return {
             "packages": packages,
             "messages": digest(sources, packages),
-            "commands": digest([ROOT / "setup.py", ROOT / "requirements" / "runtime.txt"], packages, ROOT, *names),
+            "commands": digest([ROOT / "setup.py", ROOT / "requirements" / "runtime.txt"], packages, ROOT),
         }
 
     def _is_current(self, step, value):

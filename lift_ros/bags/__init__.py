@@ -1,4 +1,7 @@
-"""Episodes to and from rosbags."""
+"""Episodes to and from rosbags: `RunWriter` writes a run, `RunReader` reads it strictly, `load_arrays` reads it fast.
+
+`importing` turns bags of others into runs, `exporting` writes runs for others.
+"""
 
 from lift_ros.bags.arrays import EpisodeArrays, gather
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError

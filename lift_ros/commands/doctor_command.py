@@ -7,6 +7,9 @@ import json
 from pathlib import Path
 
 from lift_ros.commands.doctor_checks import Finding, Status, examine
+from lift_ros.console import fold
+
+INDENT = " " * 24
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +35,9 @@ def as_json(findings: list[Finding]) -> str:
 
 
 def as_line(finding: Finding) -> str:
-    """Return one line of the table, and a second one for the remedy."""
-    line = f"{finding.status.value:<5} {finding.name:<17} {finding.found}"
-    return f"{line}\n{'':<24}→ {finding.remedy}" if finding.remedy else line
+    """Return one line of the table, and a second one for the remedy; each folded below its column."""
+    line = fold(f"{finding.status.value:<5} {finding.name:<17} {finding.found}", INDENT)
+    return line + ("\n" + fold(f"{INDENT}→ {finding.remedy}", f"{INDENT}  ") if finding.remedy else "")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,9 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from lift_ros.bags.importing.importer import import_bag
-from lift_ros.bags.importing.mapping import load_mapping
-from lift_ros.bags.importing.streams import open_bag
+from lift_ros.bags.importing import import_bag, load_mapping, open_bag
 from lift_ros.errors import UserError
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 
 Value = bool | int | float | str
@@ -34,26 +34,21 @@ class Parameter:
         return _KINDS[type(self.default)]
 
     @property
+    def key(self) -> Key:
+        """What the value is checked against."""
+        return Key(type(self.default), low=self.low, high=self.high, choices=self.choices)
+
+    @property
     def allowed(self) -> str:
         """The allowed values in words."""
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        limits = [f">= {self.low:g}"] if self.low is not None else []
-        limits += [f"<= {self.high:g}"] if self.high is not None else []
-        return " and ".join([f"{self.kind} {limits[0]}", *limits[1:]]) if limits else self.kind
+        return self.key.limits() if self.choices else f"{self.kind} {self.key.limits()}".strip()
 
     def check(self, value: object) -> None:
         """Raise `UserError` unless `value` has this parameter's type and lies in its range."""
-        if type(value) is not type(self.default):
+        # ROS takes no whole number for a double.
+        if type(value) is not type(self.default) or not self.key.accepts(value):
             hint = f"; write {value}.0" if self.kind == "double" and type(value) is int else ""
             raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}{hint}")
-        outside = False
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            outside = not math.isfinite(value)
-            outside |= self.low is not None and value < self.low
-            outside |= self.high is not None and value > self.high
-        if outside or (self.choices and value not in self.choices):
-            raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}")
 
 
 _fixed = partial(Parameter, fixed=True)
@@ -89,22 +84,22 @@ _POLICY = (
     _seconds("delay", 0.0, "artificial time to think before each answer, to try deadlines"),
 )
 
+PLANT_PARAMETERS = (*_PLANT, *_COMMON)  # of every plant, also of rigs
+
 PARAMETERS: dict[str, tuple[Parameter, ...]] = {
-    "positioning_simulator": (*_SIMULATOR, *_PLANT, *_COMMON),
+    "positioning_simulator": (*_SIMULATOR, *PLANT_PARAMETERS),
     "fetch_simulator": (
         *_SIMULATOR,
         _fixed("image_size", 0, "pixels", "side of the square camera image in observations; 0 for none", 0, 1024),
         _fixed("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move"),
-        *_PLANT,
-        *_COMMON,
+        *PLANT_PARAMETERS,
     ),
     "loopback_hardware": (
         _fixed("dimensions", 2, "1", "number of axes of the pretended rig", 1, 64),
         _fixed("action_radius", 0.3, "units of the rig", "longest allowed move", 1e-9, 1e9),
         _fixed("travel", 1.0, "units of the rig", "the workspace reaches from -travel to travel", 1e-9, 1e9),
         _seconds("move_time", 0.05, "how long the pretended rig needs for a move"),
-        *_PLANT,
-        *_COMMON,
+        *PLANT_PARAMETERS,
     ),
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (

@@ -36,30 +36,15 @@ class CoordinateWalk:
         self._reader = DisplacementReader(dim, goal)
         self._initial_step, self._floor = float(step), float(floor)
         self._goal_number = 0
-        self._axis = 0
-        self._step = self._initial_step
-        self._direction = 0.0
+        self.axis = 0  # along which the walk goes
+        self.step_size = self._initial_step  # l
+        self.direction = 0.0  # along the axis: 1, −1, or 0 before the first step on it
         self._gap = math.inf  # distance along the axis before the last step on it
-
-    @property
-    def axis(self) -> int:
-        """Axis along which the walk goes."""
-        return self._axis
-
-    @property
-    def step_size(self) -> float:
-        """Present step length l."""
-        return self._step
-
-    @property
-    def direction(self) -> float:
-        """Present direction along the axis: 1, −1, or 0 before the first step on it."""
-        return self._direction
 
     def reset(self) -> None:
         """Begin anew: first axis, initial step size, no direction."""
-        self._axis = 0
-        self._step = self._initial_step
+        self.axis = 0
+        self.step_size = self._initial_step
         self._enter_axis()
 
     def act(self, observation: FloatArray) -> FloatArray:
@@ -69,34 +54,34 @@ class CoordinateWalk:
             self._goal_number = goal_number
             self.reset()
         skipped = 0
-        while self._is_done(float(displacement[self._axis])) and not self._stands_still(skipped):
+        while self._is_done(float(displacement[self.axis])) and not self._stands_still(skipped):
             self._next_axis()
             skipped += 1
-        here = float(displacement[self._axis])
-        if self._direction == 0.0:
-            self._direction = -1.0 if here > 0 else 1.0
+        here = float(displacement[self.axis])
+        if self.direction == 0.0:
+            self.direction = -1.0 if here > 0 else 1.0
         self._gap = abs(here)
         action = np.zeros(self._reader.dim)
-        action[self._axis] = self._direction * self._step
+        action[self.axis] = self.direction * self.step_size
         return action
 
     def _is_done(self, here: float) -> bool:
-        return abs(here) <= self._step / 2 or abs(here) >= self._gap
+        return abs(here) <= self.step_size / 2 or abs(here) >= self._gap
 
     def _stands_still(self, skipped: int) -> bool:
         """Whether a whole round at the smallest step size found nothing to do; then any step is as good."""
-        return self._step == self._floor and skipped > self._reader.dim
+        return self.step_size == self._floor and skipped > self._reader.dim
 
     def _next_axis(self) -> None:
-        self._axis += 1
-        if self._axis == self._reader.dim:
-            self._axis = 0
-            self._step = max(self._step / 2, self._floor)
+        self.axis += 1
+        if self.axis == self._reader.dim:
+            self.axis = 0
+            self.step_size = max(self.step_size / 2, self._floor)
         self._enter_axis()
 
     def _enter_axis(self) -> None:
         self._gap = math.inf
-        self._direction = 0.0
+        self.direction = 0.0
 
 
 def coordinate_walk(

@@ -10,16 +10,7 @@ import numpy as np
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.ball import shorten
-from lift_ros.positioning.distortions import (
-    Blend,
-    Distortion,
-    RegionalRotation,
-    Rotation,
-    Scale,
-    Sine,
-    SquareRoot,
-    Undistorted,
-)
+from lift_ros.positioning.distortions import Distortion, Sine, SquareRoot
 from lift_ros.positioning.dynamics import Dynamics
 from lift_ros.positioning.problem import Observed
 
@@ -95,15 +86,7 @@ def _solve_sine(
     return direction * (best / size) if size > 0 else direction
 
 
-_SOLVERS: dict[type[Distortion], Solver] = {
-    Undistorted: _solve_linear,
-    Blend: _solve_linear,
-    Rotation: _solve_linear,
-    RegionalRotation: _solve_linear,
-    Scale: _solve_linear,
-    SquareRoot: _solve_square_root,
-    Sine: _solve_sine,
-}
+_SOLVERS: dict[type[Distortion], Solver] = {SquareRoot: _solve_square_root, Sine: _solve_sine}
 
 
 class OptimalPolicy:
@@ -111,7 +94,8 @@ class OptimalPolicy:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self._dynamics = dynamics
-        self._solve = _SOLVERS[type(dynamics.distortion)]
+        distortion = dynamics.distortion
+        self._solve = _solve_linear if distortion.linear else _SOLVERS[type(distortion)]
         self._goal: FloatArray | None = None
         self._context = np.empty(0)
 

@@ -94,6 +94,8 @@ class Distortion(ABC):
 
     name: ClassVar[str]
     default_sigma: ClassVar[float] = 0.0
+    linear: ClassVar[bool] = True  # in the action: f(s, a, W) = s + g(s, W)·a
+    placement_error: ClassVar[float] = 0.0  # L_f, unless it depends on parameters
 
     def __init__(self, dim: int, sigma: float | None = None) -> None:
         if dim < 1:
@@ -104,9 +106,9 @@ class Distortion(ABC):
             raise UserError(f"sigma of distortion {self.name!r} must be a finite number >= 0, not {sigma!r}")
 
     @property
-    @abstractmethod
     def context_shape(self) -> tuple[int, ...]:
-        """Shape of one context W."""
+        """Shape of one context W; a single number unless said otherwise."""
+        return ()
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
@@ -120,9 +122,9 @@ class Distortion(ABC):
     def move(self, position: Columns, action: Columns, coefficients: Columns) -> list[Column]:
         """Return the columns of f(s, a, W)."""
 
-    @abstractmethod
     def lpe(self) -> float:
         """Return L_f, the constant of linear placement-errors; infinite where there is none."""
+        return self.placement_error
 
     def __call__(self, s: npt.ArrayLike, a: npt.ArrayLike, W: npt.ArrayLike) -> FloatArray:  # noqa: N803
         """Return f(s, a, W), broadcast over the leading axes of all three."""
@@ -161,9 +163,6 @@ class Undistorted(Distortion):
     def move(self, position: Columns, action: Columns, coefficients: Columns) -> list[Column]:
         return [position[k] + action[k] for k in range(self.dim)]
 
-    def lpe(self) -> float:
-        return 0.0
-
 
 class _Matrix(Distortion):
     """A distortion whose context is a matrix W of normal entries, used as I + W."""
@@ -191,22 +190,18 @@ class Blend(_Matrix):
         moved = _apply_matrix(coefficients, action)
         return [position[k] + moved[k] for k in range(self.dim)]
 
-    def lpe(self) -> float:
-        return 0.0
-
 
 class SquareRoot(_Matrix):
     """f(s, a, W) = s + (I + W) √‖a‖ a with normal W: small steps shrink, so no LPE."""
 
     name = "sqrt"
+    linear = False
+    placement_error = math.inf
 
     def move(self, position: Columns, action: Columns, coefficients: Columns) -> list[Column]:
         scale = square_root(norm(action))
         moved = _apply_matrix(coefficients, action)
         return [position[k] + scale * moved[k] for k in range(self.dim)]
-
-    def lpe(self) -> float:
-        return math.inf
 
 
 class Rotation(Distortion):
@@ -214,10 +209,6 @@ class Rotation(Distortion):
 
     name = "rot"
     default_sigma = 0.2
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return ()
 
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return np.asarray(rng.normal(0.0, self.sigma))
@@ -229,15 +220,13 @@ class Rotation(Distortion):
         moved = _rotate(coefficients[0], coefficients[1], action)
         return [position[k] + moved[k] for k in range(self.dim)]
 
-    def lpe(self) -> float:
-        return 0.0
-
 
 class RegionalRotation(Distortion):
     """Like `Rotation`, with an angle of its own for each quadrant of the first two coordinates of s."""
 
     name = "regrot"
     default_sigma = 0.1
+    placement_error = 2.0
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -263,9 +252,6 @@ class RegionalRotation(Distortion):
             )
         moved = _rotate(cosine, sine, action)
         return [position[k] + moved[k] for k in range(self.dim)]
-
-    def lpe(self) -> float:
-        return 2.0
 
 
 class Scale(Distortion):
@@ -303,10 +289,7 @@ class Sine(Distortion):
 
     name = "sin"
     default_sigma = 0.5
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return ()
+    linear = False
 
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return np.asarray(rng.uniform(0.0, self.sigma))

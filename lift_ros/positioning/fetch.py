@@ -30,39 +30,16 @@ class _FetchProblem:
 
     def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
         self._arm = FetchArm(self.model_name)
-        self._action_radius, self._threshold, self._step_limit = action_radius, threshold, step_limit
+        self.action_radius, self.threshold, self.step_limit = action_radius, threshold, step_limit
+        home = self._arm.home_position
+        self.workspace: Bounds = home - _WORKSPACE_RANGE, home + _WORKSPACE_RANGE  # that a proposal may aim at
+        self.joint_names = self._arm.joint_names
         self._camera: OffscreenCamera | None = None
         if render_size is not None:
             self._camera = OffscreenCamera(
                 self._arm.model, render_size, lookat=(1.3, 0.75, 0.55), distance=1.5, azimuth=132.0, elevation=-14.0
             )
         self._goal = np.empty(0)
-
-    @property
-    def action_radius(self) -> float:
-        """Radius λ of the action ball, in metres."""
-        return self._action_radius
-
-    @property
-    def threshold(self) -> float:
-        """Distance θ to the goal at which an episode terminates, in metres."""
-        return self._threshold
-
-    @property
-    def step_limit(self) -> int:
-        """Number of steps after which the caller ends an episode."""
-        return self._step_limit
-
-    @property
-    def workspace(self) -> Bounds:
-        """Lowest and highest position of the gripper that a proposal may aim at."""
-        home = self._arm.home_position
-        return home - _WORKSPACE_RANGE, home + _WORKSPACE_RANGE
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the robot's joints."""
-        return self._arm.joint_names
 
     def joint_positions(self) -> FloatArray:
         """Return the angle or displacement of each joint, in the order of `joint_names`."""
@@ -80,7 +57,7 @@ class _FetchProblem:
         values = np.asarray(action, dtype=np.float64)
         if values.shape != (SIZE,) or not np.isfinite(values).all():
             raise UserError(f"an action has {SIZE} finite entries, not {action!r}")
-        self._arm.move(shorten(values, self._action_radius))
+        self._arm.move(shorten(values, self.action_radius))
 
     def _draw_goal(self, rng: np.random.Generator, away_from: FloatArray) -> FloatArray:
         """Draw a goal above the table that is not reached already."""
@@ -89,7 +66,7 @@ class _FetchProblem:
         low[2] = TABLE_HEIGHT
         while True:
             goal = rng.uniform(low, high)
-            if _length(goal - away_from) > 2 * self._threshold:
+            if _length(goal - away_from) > 2 * self.threshold:
                 return goal
 
     def _observed(self, values: FloatArray, reward: float, terminated: bool) -> Observed:
@@ -124,7 +101,7 @@ class FetchReach(_FetchProblem):
     def _look(self, first: bool = False) -> Observed:
         displacement = self._arm.position() - self._goal
         distance = _length(displacement)
-        return self._observed(displacement, float("nan") if first else -distance, distance <= self._threshold)
+        return self._observed(displacement, float("nan") if first else -distance, distance <= self.threshold)
 
 
 class FetchTouchAndPlace(_FetchProblem):
@@ -141,12 +118,7 @@ class FetchTouchAndPlace(_FetchProblem):
     def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
         super().__init__(action_radius, threshold, step_limit, render_size)
         self._arm.let_object_pass()
-        self._touched = False
-
-    @property
-    def touched(self) -> bool:
-        """Whether the object was touched in this episode."""
-        return self._touched
+        self.touched = False  # in this episode
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines, whatever came before."""
@@ -155,27 +127,27 @@ class FetchTouchAndPlace(_FetchProblem):
         self._arm.put_object(self._draw_object(rng))
         self._goal = self._draw_goal(rng, self._arm.object_position())
         self._arm.show_goal(self._goal)
-        self._touched = False
+        self.touched = False
         return self._look(first=True)
 
     def step(self, action: FloatArray) -> Observed:
         """Apply one action; afterwards the object is where the gripper carries it."""
         self._move(action)
         gripper = self._arm.position()
-        self._touched = self._touched or _length(gripper - self._arm.object_position()) <= self._threshold
-        if self._touched:
+        self.touched = self.touched or _length(gripper - self._arm.object_position()) <= self.threshold
+        if self.touched:
             self._arm.put_object(gripper)
         return self._look()
 
     def _look(self, first: bool = False) -> Observed:
         gripper, thing = self._arm.position(), self._arm.object_position()
-        to_object = np.zeros(SIZE) if self._touched else gripper - thing
+        to_object = np.zeros(SIZE) if self.touched else gripper - thing
         to_goal = gripper - self._goal
-        left = _length(to_goal) if self._touched else _length(to_object) + _length(thing - self._goal)
+        left = _length(to_goal) if self.touched else _length(to_object) + _length(thing - self._goal)
         return self._observed(
             np.concatenate([to_object, to_goal]),
             float("nan") if first else -left,
-            self._touched and _length(to_goal) <= self._threshold,
+            self.touched and _length(to_goal) <= self.threshold,
         )
 
     def _draw_object(self, rng: np.random.Generator) -> FloatArray:

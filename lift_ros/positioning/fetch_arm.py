@@ -54,15 +54,11 @@ class FetchArm:
         self._goal_site = self._id("SITE", "target0")
         self._fingers = [int(self.model.jnt_qposadr[self._id("JOINT", name)]) for name in _FINGERS]
         self._joints = self._robot_joints()
+        self.joint_names = tuple(self._joints)
         self._take_initial_pose()
         self._home = np.empty(self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION))
         self._mujoco.mj_getState(self.model, self.data, self._home, self._mujoco.mjtState.mjSTATE_INTEGRATION)
         self.home_position = self.position()
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the robot's joints."""
-        return tuple(self._joints)
 
     def joint_positions(self) -> FloatArray:
         """Return the angle or displacement of each joint, in the order of `joint_names`."""

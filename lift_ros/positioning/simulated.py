@@ -73,38 +73,12 @@ class SimulatedPositioning:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
+        self.observation_size = self.action_size = dynamics.dim
+        self.action_radius, self.threshold = dynamics.action_radius, dynamics.threshold
+        self.step_limit = dynamics.step_limit
+        self.workspace: Bounds = np.full(dynamics.dim, LOW), np.full(dynamics.dim, HIGH)  # movements beyond stop there
         self._mover = Mover(dynamics)
         self._start: Start | None = None
-
-    @property
-    def observation_size(self) -> int:
-        """Number of entries of an observation."""
-        return self.dynamics.dim
-
-    @property
-    def action_size(self) -> int:
-        """Number of entries of an action."""
-        return self.dynamics.dim
-
-    @property
-    def action_radius(self) -> float:
-        """Radius λ of the action ball."""
-        return self.dynamics.action_radius
-
-    @property
-    def step_limit(self) -> int:
-        """Number of steps after which the caller ends an episode."""
-        return self.dynamics.step_limit
-
-    @property
-    def threshold(self) -> float:
-        """Distance θ to the goal at which an episode terminates."""
-        return self.dynamics.threshold
-
-    @property
-    def workspace(self) -> Bounds:
-        """Lowest and highest position; a movement beyond stops there."""
-        return np.full(self.dynamics.dim, LOW), np.full(self.dynamics.dim, HIGH)
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines."""

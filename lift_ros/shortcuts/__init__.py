@@ -1,9 +1,14 @@
-"""Algorithm 1: from recorded episodes to shortcuts, for checking by hand, for batches and for d3rlpy."""
+"""Algorithm 1: from recorded episodes to shortcuts.
+
+`candidates` lists them all for checking by hand, `ShortcutSampler` draws batches, `ShortcutPicker` serves d3rlpy;
+`rule` says which pairs are kept and how they are drawn, `theory` holds the paper's conditions.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lift_ros.lazy import lazily
 from lift_ros.shortcuts.candidates import candidates
 from lift_ros.shortcuts.rule import STRATEGIES
 from lift_ros.shortcuts.sampler import ShortcutBatch, ShortcutSampler
@@ -13,11 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["STRATEGIES", "ShortcutBatch", "ShortcutPicker", "ShortcutSampler", "candidates"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the picker only when it is asked for, since everything else works without d3rlpy."""
-    if name == "ShortcutPicker":
-        from lift_ros.shortcuts.picker import ShortcutPicker
-
-        return ShortcutPicker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, {"ShortcutPicker": "lift_ros.shortcuts.picker"})  # all else works without d3rlpy

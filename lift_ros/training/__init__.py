@@ -1,9 +1,13 @@
-"""Episodes to a policy: CQL and friends, and the model file; names are imported when first used, torch being slow."""
+"""From runs to a model: `train` with `TrainingOptions`, which `preset` makes from a scenario; `export_onnx` of a model.
+
+Names are imported when they are first used, since torch takes a while.
+"""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lift_ros.lazy import lazily
 
 if TYPE_CHECKING:
     from lift_ros.policies.learned import LearnedPolicy, load_model
@@ -13,18 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["LearnedPolicy", "TrainingOptions", "TrainingResult", "export_onnx", "load_model", "preset", "train"]
 
-_HOMES = {
-    "LearnedPolicy": "lift_ros.policies.learned",
-    "load_model": "lift_ros.policies.learned",
-    "TrainingOptions": "lift_ros.training.options",
-    "preset": "lift_ros.training.options",
-    "TrainingResult": "lift_ros.training.trainer",
-    "train": "lift_ros.training.trainer",
-    "export_onnx": "lift_ros.training.onnx_export",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "LearnedPolicy": "lift_ros.policies.learned",
+        "load_model": "lift_ros.policies.learned",
+        "TrainingOptions": "lift_ros.training.options",
+        "preset": "lift_ros.training.options",
+        "TrainingResult": "lift_ros.training.trainer",
+        "train": "lift_ros.training.trainer",
+        "export_onnx": "lift_ros.training.onnx_export",
+    },
+)

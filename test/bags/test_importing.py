@@ -29,13 +29,14 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
-from lift_ros.bags.importing.episodes import find_episodes
+from lift_ros.bags.importing.episodes import split_into_episodes
 from lift_ros.bags.importing.fields import fields_of, parse_path
+from lift_ros.bags.importing.foreign_bag import open_bag
 from lift_ros.bags.importing.images import to_rgb
 from lift_ros.bags.importing.importer import import_bag
 from lift_ros.bags.importing.mapping import Mapping, load_mapping, parse_mapping
 from lift_ros.bags.importing.samples import match, moving_rows, split_at_gaps
-from lift_ros.bags.importing.streams import open_bag
+from lift_ros.bags.importing.streams import read_streams
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.errors import UserError
@@ -61,10 +62,9 @@ def mapping(text: str = BASIC, **changes: Any) -> Mapping:
 
 
 def episodes_of(path: Path, wanted: Mapping) -> tuple[list[Episode], Counter[str]]:
-    dropped: Counter[str] = Counter()
     with open_bag(path) as bag:
-        found, _ = find_episodes(bag, wanted, dropped)
-    return [entry.episode for entry in found], dropped
+        imported, dropped = split_into_episodes(bag, wanted, read_streams(bag, wanted))
+    return [entry.episode for entry in imported], dropped
 
 
 def actions_of(episode: Episode) -> np.ndarray:
@@ -137,7 +137,7 @@ def test_old_sqlite3_without_definitions_knows_common_types(tmp_path: Path) -> N
 
 def test_old_sqlite3_without_definitions_names_the_unknown_type(tmp_path: Path) -> None:
     bag = without_definitions(write_bag(tmp_path / "bag", walk(2), StoragePlugin.SQLITE3))
-    with pytest.raises(UserError, match=r"no definition of foreign_rig/msg/Move \(topic /move\)"):
+    with pytest.raises(UserError, match=r"definition of foreign_rig/msg/Move \(topic /move\) is missing"):
         episodes_of(bag, mapping())
 
 
@@ -275,7 +275,7 @@ def test_channels_together_must_fit_too(tmp_path: Path) -> None:
 
 def test_path_parts() -> None:
     assert [part.name for part in parse_path("a.b[2].c[x=left.arm]")] == ["a", "b", "c"]
-    assert parse_path("c[x=left.arm]")[0].lookup == ("x", "left.arm")
+    assert parse_path("c[x=left.arm]")[0].index == ("x", "left.arm")
 
 
 # Time
@@ -563,30 +563,38 @@ def test_compressed_pictures_become_rgb() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"observation": None}, "lacks the key 'observation'"),
-        ({"goal": None}, "lacks the key 'goal'"),
-        ({"positon": "{}"}, "has no key 'positon'; did you mean position or"),
+        ({"observation": None}, "mapping: observation is missing"),
+        ({"goal": None}, "mapping: goal is missing"),
+        ({"positon": "{}"}, "mapping: unknown key 'positon'; did you mean 'position'?"),
         ({"observation": "{topic: /tool}"}, "needs either 'field' (one path) or 'fields'"),
         ({"observation": "[]"}, "empty list"),
-        ({"observation": "[{topic: 3, field: a}]"}, "observation[0].topic must be a text, not 3"),
-        ({"action": "difference"}, "or 'difference_of_positions', not 'difference'"),
-        ({"action": "{topic: /m, field: d, meaning: speed}"}, "one of increment, target, velocity, not 'speed'"),
+        ({"observation": "[{topic: 3, field: a}]"}, "observation[0].topic is 3; allowed: text"),
+        (
+            {"action": "difference"},
+            "action is 'difference'; allowed: one topic with fields, or diff",
+        ),
+        (
+            {"action": "{topic: /m, field: d, meaning: speed}"},
+            "'speed'; allowed: one of increment, target, velocity",
+        ),
         ({"action": "difference_of_positions", "position": None}, "needs 'position'"),
-        ({"time": "{rate: 0}"}, "time.rate must be a finite number of more than 0, not 0"),
+        ({"time": "{rate: 0}"}, "time.rate is 0; allowed: a number > 0"),
         ({"time": "{rate: 1, topic: /a}"}, "not both"),
         ({"time": "{match: closest}"}, "one of previous, nearest"),
-        ({"time": "{tolerance: -1}"}, "at least 0"),
-        ({"episodes": "{gap: .nan}"}, "gap must be a finite number"),
-        ({"episodes": "{gap: true}"}, "not True"),
-        ({"episodes": "{minimum_steps: 0}"}, "whole number of at least 1"),
+        ({"time": "{tolerance: -1}"}, "tolerance is -1; allowed: a number >= 0"),
+        ({"episodes": "{gap: .nan}"}, "gap is nan; allowed: a number > 0"),
+        ({"episodes": "{gap: true}"}, "gap is True"),
+        ({"episodes": "{minimum_steps: 0}"}, "minimum_steps is 0; allowed: a whole number >= 1"),
         ({"episodes": "{start: {topic: /a, field: b}}"}, "needs one condition"),
         ({"episodes": "{start: {topic: /a, above: 1}}"}, "none without it"),
         ({"episodes": "{start: {field: b}}"}, "needs either 'topic' or 'service'"),
         ({"episodes": "{start: {service: /s, field: b}}"}, "knows only 'event'"),
         ({"episodes": "{start: {topic: /s, event: request_sent}}"}, "belongs to 'service'"),
-        ({"goal": "arrived"}, "must be 'last_position' or a section"),
+        ({"goal": "arrived"}, "goal is 'arrived'; allowed: last_position, or a section"),
+        ({"episodes": "{start: {topic: /a, field: b, equals: [1]}}"}, "equals is [1]; allowed: a number, text"),
+        ({"observation": "{topic: /a, fields: [1]}"}, "fields is [1]; allowed: a list of texts"),
         ({"goal": "{within: 1}"}, "either 'position' or 'channel'"),
-        ({"goal": "{within: 1, position: [a]}"}, "goal.position[0] must be a finite number, not 'a'"),
+        ({"goal": "{within: 1, position: [a]}"}, "goal.position is ['a']; allowed: a list of numbers"),
         ({"goal": "{within: 1, signal: {topic: /a}}"}, "cannot have within"),
         ({"goal": "{signal: {topic: /a}}", "reward": "distance_to_goal"}, "goal.signal gives none"),
     ],
@@ -602,10 +610,10 @@ def test_mapping_file(tmp_path: Path) -> None:
     file.write_text(BASIC)
     assert load_mapping(file) == mapping()
     file.write_text("a: [")
-    with pytest.raises(UserError, match="is not YAML"):
+    with pytest.raises(UserError, match="is not valid YAML"):
         load_mapping(file)
     file.write_text("just words")
-    with pytest.raises(UserError, match="must have the keys"):
+    with pytest.raises(UserError, match="allowed: a mapping with keys observation, position"):
         load_mapping(file)
     with pytest.raises(UserError, match="cannot be read"):
         load_mapping(tmp_path / "absent.yaml")

@@ -92,8 +92,7 @@ def test_get_minari_itself_is_aligned_only_without_final_observations(
         episode.final_observation = episode.final_observation[:2]
         for step in episode.steps:
             step.observation = step.observation[:2]
-    report = export_minari([write_run(tmp_path / "run", episodes, facts)], tmp_path / "set", drop_final=drop_final)
-    assert report.has_environment
+    export_minari([write_run(tmp_path / "run", episodes, facts)], tmp_path / "set", drop_final=drop_final)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     joined, environment = get_minari("set-v0")
     assert environment.action_space.shape == (2,)

@@ -30,6 +30,10 @@ def write_package(source: Path) -> None:
         (source / name).touch()
 
 
+def test_the_page_needs_nothing_of_the_package_but_its_rig_module() -> None:
+    assert set(re.findall(r"(?:from|import) (lift_ros[\w.]*)", PAGE.read_text())) == {"lift_ros.rig"}
+
+
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workspace")

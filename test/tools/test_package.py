@@ -32,6 +32,28 @@ def test_manifest_names_all_ros_packages_that_nodes_import() -> None:
     assert used <= depends()
 
 
+def modules_with_main() -> set[str]:
+    nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+    return {f"lift_ros.nodes.{path.stem}" for path in nodes if "\ndef main(" in path.read_text()} | {"lift_ros.cli"}
+
+
+def test_setup_lists_lift_and_every_node() -> None:
+    listed = re.findall(r'^    "(\w+) = ([\w.]+):main",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert {module for _, module in listed} == modules_with_main()
+    assert len(listed) == len(modules_with_main())
+    for command, module in listed:
+        name = module.rpartition(".")[2].removesuffix("_node")
+        assert command == ("lift" if module == "lift_ros.cli" else f"lift_{name}")
+
+
+def test_cmake_lists_the_same_executables() -> None:
+    listed = re.findall(r"^install_executable\((\w+) ([\w.]+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert {module for _, module in listed} == modules_with_main()
+    assert len(listed) == len(modules_with_main())
+    for name, module in listed:
+        assert name == ("lift" if module == "lift_ros.cli" else module.rpartition(".")[2].removesuffix("_node"))
+
+
 def test_cmake_knows_nothing_of_the_wheels() -> None:
     text = (ROOT / "CMakeLists.txt").read_text().lower()
     assert not [word for word in ("pypi", "wheel", "venv", "imported_targets") if word in text]

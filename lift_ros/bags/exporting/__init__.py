@@ -1,0 +1,1 @@
+"""Runs for other programs: `minari.export_minari` writes a Minari dataset."""

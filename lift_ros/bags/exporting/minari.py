@@ -22,18 +22,9 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
+from lift_ros.positioning.environment import ActivePositioning
 
 DATASETS_VARIABLE = "MINARI_DATASETS_PATH"
-ENVIRONMENT_ARGUMENTS = (
-    "distortion",
-    "dim",
-    "sigma",
-    "action_radius",
-    "threshold",
-    "step_limit",
-    "observation",
-    "goal",
-)
 NAME = re.compile(r"[\w-]+?(-v\d+)?")
 
 
@@ -43,19 +34,9 @@ class MinariExport:
 
     folder: Path  # value of MINARI_DATASETS_PATH
     dataset_id: str
-    has_environment: bool = False  # minari can build the environment that the run was simulated in
     episodes: int = 0
     steps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class Extent:
-    """What Gymnasium spaces need to know of all episodes."""
-
-    observation_shape: tuple[int, ...] = ()
-    action_size: int = 0
-    largest_action: float = 0.0
 
 
 def dataset_name(out: Path) -> str:
@@ -69,15 +50,13 @@ def dataset_name(out: Path) -> str:
 @contextmanager
 def datasets_in(folder: Path) -> Iterator[None]:
     """Let Minari look for datasets in a folder."""
-    before = os.environ.get(DATASETS_VARIABLE)
+    before = dict(os.environ)
     os.environ[DATASETS_VARIABLE] = str(folder)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[DATASETS_VARIABLE]
-        else:
-            os.environ[DATASETS_VARIABLE] = before
+        os.environ.pop(DATASETS_VARIABLE)
+        os.environ.update(before)
 
 
 def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Iterator[Episode]:
@@ -106,7 +85,7 @@ def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     parameters = dict(plants[0])
     if parameters.pop("kind", None) != "positioning" or parameters.get("distortion") == "scale":
         return None
-    arguments = {name: parameters.get(name) for name in ENVIRONMENT_ARGUMENTS}
+    arguments = {name: parameters.get(name) for name in inspect.signature(ActivePositioning).parameters}
     return {
         "id": "lift/Positioning-v0",
         "entry_point": "lift_ros.positioning.environment:ActivePositioning",
@@ -125,43 +104,43 @@ def seen_by(episode: Episode, kind: str) -> npt.NDArray[Any]:
     return np.stack([picture for picture in pictures if picture is not None])
 
 
-def measure(episodes: Iterable[Episode], kind: str) -> Extent:
-    """Find the sizes and the largest action of all episodes."""
-    extent = Extent()
+def measure(episodes: Iterable[Episode], kind: str) -> tuple[tuple[int, ...], int, float]:
+    """Return what Gymnasium spaces need: the shape of observations, the size of actions and their largest entry."""
+    sizes: tuple[tuple[int, ...], int] | None = None
+    largest = 0.0
     for episode in episodes:
-        shape = seen_by(episode, kind).shape[1:]
-        size = episode.steps[0].action.size
-        if extent.action_size and (extent.observation_shape, extent.action_size) != (shape, size):
+        actions = np.vstack([step.action for step in episode.steps])
+        found = (seen_by(episode, kind).shape[1:], actions.shape[1])
+        if sizes not in (None, found):
             raise UserError(
-                f"episode {episode.index} has observations of shape {shape} and {size} actions, those before it "
-                f"{extent.observation_shape} and {extent.action_size}; export runs of one kind together"
+                f"episode {episode.index} has observations of shape {found[0]} and {found[1]} actions, those before it "
+                f"{sizes[0]} and {sizes[1]}; export runs of one kind together"
             )
-        extent.observation_shape, extent.action_size = shape, size
-        largest = max(float(np.abs(step.action).max(initial=0.0)) for step in episode.steps)
-        extent.largest_action = max(extent.largest_action, largest)
-    if extent.observation_shape == (0,):
+        sizes = found
+        largest = max(largest, float(np.abs(actions).max(initial=0.0)))
+    if sizes is None:
+        raise UserError("the runs have no episode with steps and rewards; there is nothing to export")
+    if sizes[0] == (0,):
         raise UserError("the run has no observation vectors; use --observation image")
-    return extent
+    return *sizes, largest
 
 
 def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str, Any]:
     """Return one episode in Minari's arrangement: n actions between n+1 observations."""
-    count = len(episode.steps)
-    observations = seen_by(episode, kind)
-    last = np.zeros(count, dtype=bool)
-    last[-1] = True
-    reached = episode.outcome == Outcome.REACHED
+    count, steps = len(episode.steps), episode.steps
     rows = count if drop_final else count + 1
-    infos: dict[str, Any] = {"source": np.array([*(int(step.source) for step in episode.steps), 0])[:rows]}
+    last = np.arange(count) == count - 1
+    reached = episode.outcome == Outcome.REACHED
+    infos: dict[str, Any] = {"source": np.array([*(int(step.source) for step in steps), 0])[:rows]}
     if episode.final_position.size:
-        infos["position"] = np.vstack([*(step.position for step in episode.steps), episode.final_position])[:rows]
+        infos["position"] = np.vstack([*(step.position for step in steps), episode.final_position])[:rows]
     if episode.goal.size:
         infos["goal"] = np.tile(episode.goal, (rows, 1))
     return {
         "seed": episode.seed,
-        "observations": observations[:rows],
-        "actions": np.vstack([step.action for step in episode.steps]),
-        "rewards": np.array([step.reward for step in episode.steps]),
+        "observations": seen_by(episode, kind)[:rows],
+        "actions": np.vstack([step.action for step in steps]),
+        "rewards": np.array([step.reward for step in steps]),
         "terminations": last & reached,
         "truncations": last & (not reached),
         "infos": infos,
@@ -197,11 +176,9 @@ def export_minari(
     if (folder / name).exists():
         raise UserError(f"{folder / name} exists already; choose another --out or remove it")
     readers = [RunReader(path, skip_bad=skip_bad) for path in runs]
-    extent = measure(usable_episodes(readers, Counter()), kind)
+    shape, action_size, largest = measure(usable_episodes(readers, Counter()), kind)
     environment = environment_of([reader.facts for reader in readers])
-    report = MinariExport(folder, name, environment is not None)
-    if not extent.action_size:
-        raise UserError(f"{', '.join(map(str, runs))}: no episode has steps and rewards; there is nothing to export")
+    report = MinariExport(folder, name)
 
     def buffers() -> Iterator[Any]:
         for episode in usable_episodes(readers, report.left_out):
@@ -209,14 +186,8 @@ def export_minari(
             report.steps += len(episode.steps)
             yield EpisodeBuffer(**episode_arrays(episode, kind, drop_final=drop_final))
 
-    bound = extent.largest_action or 1.0
-    pictures = kind == "image"
-    observation_space = gymnasium.spaces.Box(
-        0 if pictures else -np.inf,
-        255 if pictures else np.inf,
-        extent.observation_shape,
-        np.uint8 if pictures else np.float64,
-    )
+    low, high, entry = (0, 255, np.uint8) if kind == "image" else (-np.inf, np.inf, np.float64)
+    bound = largest or 1.0
     # Written beside its place and moved there when it is complete: a dataset that exists is a whole one.
     partial = folder / f".{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -228,8 +199,8 @@ def export_minari(
                 dataset_id=name,
                 buffer=buffers(),
                 env=None if environment is None else EnvSpec(**environment),
-                observation_space=observation_space,
-                action_space=gymnasium.spaces.Box(-bound, bound, (extent.action_size,), np.float64),
+                observation_space=gymnasium.spaces.Box(low, high, shape, entry),
+                action_space=gymnasium.spaces.Box(-bound, bound, (action_size,), np.float64),
                 algorithm_name="LIFT",
                 description=f"Exported by lift_ros from {', '.join(path.name for path in runs)}",
                 **options,

@@ -1,0 +1,11 @@
+"""Bags that somebody else recorded, turned into runs: `load_mapping` reads what is what, `import_bag` does the rest.
+
+A bag becomes a run in this order: `mapping` (the user's file), `foreign_bag` (any bag as decoded messages), `fields`
+(paths into them), `streams` (numbers over time), `samples` (what was seen together), `episodes`, `importer`.
+"""
+
+from lift_ros.bags.importing.foreign_bag import open_bag
+from lift_ros.bags.importing.importer import ImportReport, import_bag
+from lift_ros.bags.importing.mapping import Mapping, load_mapping
+
+__all__ = ["ImportReport", "Mapping", "import_bag", "load_mapping", "open_bag"]

@@ -8,19 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.bags.importing.foreign_bag import ForeignBag
 from lift_ros.bags.importing.mapping import DISTANCE, Mapping
-from lift_ros.bags.importing.samples import Samples, Streams, actions_between, episode_samples, read_streams
-from lift_ros.bags.importing.streams import Bag, Ticks, read_events
+from lift_ros.bags.importing.samples import Samples, actions_between, episode_samples
+from lift_ros.bags.importing.streams import Streams, read_events
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
 
+_NOWHERE: FloatArray = np.empty(0)
+
 
 @dataclass(slots=True)
-class Found:
-    """An episode found in a bag and the rows of the image topic that belong to its samples."""
+class ImportedEpisode:
+    """An episode out of a bag and the rows of the image topic that belong to its samples."""
 
     episode: Episode
-    images: IntArray
+    images: IntArray | None
 
 
 @dataclass(slots=True)
@@ -50,13 +53,13 @@ def find_ending(mapping: Mapping, streams: Streams, samples: Samples, signals: I
     """Apply the goal rule to the samples of one episode."""
     last = samples.times.size - 1
     if mapping.goal.rule == "last_position":
-        if not samples.ended:
-            return Ending(last, Outcome.ABORTED, np.empty(0), "the bag ends before the end trigger")
+        if not samples.span.ended:
+            return Ending(last, Outcome.ABORTED, _NOWHERE, "the bag ends before the end trigger")
         return Ending(last, Outcome.REACHED, samples.position[last])
     if mapping.goal.rule == "signal":
-        during = signals[(signals > samples.times[0]) & (signals <= samples.until)]
+        during = signals[(signals > samples.times[0]) & (signals <= samples.span.stop)]
         if during.size == 0:
-            return Ending(last, Outcome.ABORTED, np.empty(0), "the goal signal did not come")
+            return Ending(last, Outcome.ABORTED, _NOWHERE, "the goal signal did not come")
         arrived = min(last, int(np.searchsorted(samples.times, during[0], side="left")))
         return Ending(arrived, Outcome.REACHED, samples.position[arrived])
     assert mapping.goal.within is not None
@@ -79,7 +82,7 @@ def _rewards(mapping: Mapping, samples: Samples, ending: Ending) -> FloatArray:
 
 def build_episode(
     index: int, mapping: Mapping, streams: Streams, samples: Samples, signals: IntArray, dropped: Counter[str]
-) -> Found | None:
+) -> ImportedEpisode | None:
     """Return an episode and the rows of its pictures, or count why these samples make none."""
     if samples.times.size < 2:
         dropped["episode of less than two samples"] += 1
@@ -126,20 +129,19 @@ def build_episode(
         start_time_ns=int(samples.times[0]),
         end_time_ns=int(samples.times[-1]),
     )
-    return Found(episode, samples.image)
+    return ImportedEpisode(episode, samples.image)
 
 
-def find_episodes(bag: Bag, mapping: Mapping, dropped: Counter[str]) -> tuple[list[Found], Ticks | None]:
-    """Return all episodes of a bag and the times of its pictures; what is left out is counted by reason."""
-    streams = read_streams(bag, mapping)
+def split_into_episodes(
+    bag: ForeignBag, mapping: Mapping, streams: Streams
+) -> tuple[list[ImportedEpisode], Counter[str]]:
+    """Return all episodes of a bag, without their pictures, and what was left out, counted by reason."""
     signal = mapping.goal.signal
     signals = np.empty(0, dtype=np.int64) if signal is None else read_events(bag, signal, mapping.time.stamp)
-    episodes: list[Found] = []
+    episodes: list[ImportedEpisode] = []
+    dropped: Counter[str] = Counter()
     for samples in episode_samples(bag, mapping, streams, dropped):
-        found = build_episode(len(episodes), mapping, streams, samples, signals, dropped)
-        if found is not None:
-            episodes.append(found)
-    dropped.update(bag.dropped)
-    for reason in [reason for reason, count in dropped.items() if count == 0]:
-        del dropped[reason]
-    return episodes, streams.image
+        imported = build_episode(len(episodes), mapping, streams, samples, signals, dropped)
+        if imported is not None:
+            episodes.append(imported)
+    return episodes, dropped + bag.dropped

@@ -12,45 +12,48 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys.store import Typestore
 
 from lift_ros.array_types import FloatArray
-from lift_ros.bags.importing.mapping import suggest
+from lift_ros.configuration import listed, suggest
 from lift_ros.errors import UserError
 
 _PART = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[(?P<index>[^\]]+)\])?")
-_SLICE = re.compile(r"(?P<start>\d*)(?P<colon>:)?(?P<stop>\d*)")
+_SLICE = re.compile(r"(?P<start>\d*):(?P<stop>\d*)")
 _LOOKUP = re.compile(r"(?P<names>[A-Za-z_]\w*)=(?P<name>.+)")
-SHOWN_FIELDS = 12
 DEPTH = 8  # ends listings of types that contain themselves
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a path: a field, and which of its elements if it is an array."""
+    """One piece of a path: a field, and which of its elements if it is an array.
+
+    An element is looked for by its number or by its name in a sibling array: (sibling, name).
+    """
 
     name: str
-    elements: slice | None = None
-    single: bool = False
-    lookup: tuple[str, str] | None = None  # sibling array of names, name looked for
+    index: int | slice | tuple[str, str] | None = None
 
 
-def parse_path(path: str) -> tuple[Part, ...]:
+Path = tuple[Part, ...]
+
+
+def parse_path(path: str) -> Path:
     """Split `a.b[0:3].c` or `position[name=elbow]` into its parts."""
     parts = []
     for text in re.split(r"\.(?![^\[]*\])", path):
         match = _PART.fullmatch(text)
         if match is None:
             raise UserError(f"field path {path!r}: cannot read {text!r}; write a.b, a[0], a[0:3] or a[name=joint]")
-        index = match["index"]
-        if index is None:
-            parts.append(Part(match["name"]))
-        elif lookup := _LOOKUP.fullmatch(index):
-            parts.append(Part(match["name"], single=True, lookup=(lookup["names"], lookup["name"])))
-        elif (piece := _SLICE.fullmatch(index)) and (piece["colon"] or piece["start"]):
-            start = int(piece["start"]) if piece["start"] else 0
-            stop = (int(piece["stop"]) if piece["stop"] else None) if piece["colon"] else start + 1
-            parts.append(Part(match["name"], slice(start, stop), single=not piece["colon"]))
-        else:
-            raise UserError(f"field path {path!r}: cannot read the index {index!r}; write 0, 0:3 or name=joint")
+        parts.append(Part(match["name"], None if match["index"] is None else _parse_index(path, match["index"])))
     return tuple(parts)
+
+
+def _parse_index(path: str, text: str) -> int | slice | tuple[str, str]:
+    if text.isdecimal():
+        return int(text)
+    if match := _SLICE.fullmatch(text):
+        return slice(int(match["start"] or 0), int(match["stop"]) if match["stop"] else None)
+    if match := _LOOKUP.fullmatch(text):
+        return match["names"], match["name"]
+    raise UserError(f"field path {path!r}: cannot read the index {text!r}; write 0, 0:3 or name=joint")
 
 
 def _element(definition: Any) -> tuple[bool, bool, Any]:
@@ -61,85 +64,59 @@ def _element(definition: Any) -> tuple[bool, bool, Any]:
     return array, inner_kind == Nodetype.NAME, inner
 
 
-def undefined_types(typestore: Typestore, typename: str) -> list[str]:
-    """Return the types that a type needs, itself included, but that are not defined."""
-    seen: set[str] = set()
-    waiting = [typename]
-    while waiting:
-        current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        for _, definition in typestore.fielddefs.get(current, ([], []))[1]:
-            _, message, inner = _element(definition)
-            if message:
-                waiting.append(str(inner))
-    return sorted(name for name in seen if name not in typestore.fielddefs)
-
-
-def fields_of(typestore: Typestore, typename: str, depth: int = DEPTH) -> Iterator[str]:
+def fields_of(types: Typestore, typename: str, depth: int = DEPTH) -> Iterator[str]:
     """Yield the paths of all values in a message type; `[]` marks arrays of messages."""
-    for name, definition in typestore.fielddefs[typename][1]:
+    for name, definition in types.fielddefs[typename][1]:
         array, message, inner = _element(definition)
         if not message or depth == 0:
             yield name
         else:
-            for below in fields_of(typestore, str(inner), depth - 1):
+            for below in fields_of(types, str(inner), depth - 1):
                 yield f"{name}{'[]' if array else ''}.{below}"
 
 
-def check_path(typestore: Typestore, topic: str, typename: str, path: str, *, numeric: bool = True) -> tuple[Part, ...]:
+def check_path(types: Typestore, topic: str, typename: str, path: str, *, numeric: bool = True) -> Path:
     """Return the path's parts if the type has such a value, else say which fields it has."""
     parts = parse_path(path)
     current = typename
     for number, part in enumerate(parts):
-        definitions = dict(typestore.fielddefs[current][1])
-        if part.name not in definitions or (part.lookup and part.lookup[0] not in definitions):
-            raise UserError(_no_such_field(typestore, topic, typename, path))
-        array, message, inner = _element(definitions[part.name])
-        if (part.elements is not None or part.lookup) and not array:
+        definitions = dict(types.fielddefs[current][1])
+        sibling = part.index[0] if isinstance(part.index, tuple) else part.name
+        array, message, inner = _element(definitions.get(part.name, (None, None)))
+        # Only the last part of a path is a value, and no message.
+        if part.name not in definitions or sibling not in definitions or message == (number == len(parts) - 1):
+            raise UserError(_no_such_value(types, topic, typename, path))
+        if part.index is not None and not array:
             raise UserError(f"topic {topic}, field {path!r}: {part.name} is no array of {current} and takes no index")
-        last = number == len(parts) - 1
-        if message:
-            if last:
-                raise UserError(_no_such_field(typestore, topic, typename, path))
-            if array and not part.single:
-                raise UserError(
-                    f"topic {topic}, field {path!r}: {part.name} is an array of messages; write {part.name}[0]"
-                )
-            current = str(inner)
-        elif not last:
-            raise UserError(_no_such_field(typestore, topic, typename, path))
-        elif numeric and inner[0] in ("string", "wstring"):
+        if message and array and not isinstance(part.index, int | tuple):
+            raise UserError(f"topic {topic}, field {path!r}: {part.name} is an array of messages; write {part.name}[0]")
+        if numeric and not message and inner[0] in ("string", "wstring"):
             raise UserError(f"topic {topic}, field {path!r}: is text of {typename}; only numbers can be imported")
+        current = str(inner)
     return parts
 
 
-def _no_such_field(typestore: Typestore, topic: str, typename: str, path: str) -> str:
-    known = list(fields_of(typestore, typename))
+def _no_such_value(types: Typestore, topic: str, typename: str, path: str) -> str:
+    known = list(fields_of(types, typename))
     below = [name for name in known if name.startswith(f"{path}.")]
     hint = "; it is a message, name a value in it." if below else suggest(path, known)
-    shown = below or known
-    more = f" and {len(shown) - SHOWN_FIELDS} more" if len(shown) > SHOWN_FIELDS else ""
-    return f"topic {topic} ({typename}) has no value {path!r}{hint} Fields: {', '.join(shown[:SHOWN_FIELDS])}{more}"
+    return f"topic {topic} ({typename}) has no value {path!r}{hint} Fields: {listed(below or known)}"
 
 
-def value_at(message: Any, parts: tuple[Part, ...]) -> Any:
-    """Return what a path leads to in a message; IndexError or LookupError where an array is too short."""
+def value_at(message: Any, path: Path) -> Any:
+    """Return what a path leads to in a message; LookupError where an array is too short or lacks the name."""
     current = message
-    for part in parts:
-        value = getattr(current, part.name)
-        if part.lookup is not None:
-            names = list(getattr(current, part.lookup[0]))
-            if part.lookup[1] not in names:
-                raise LookupError(part.lookup[1])
-            value = value[names.index(part.lookup[1])]
-        elif part.elements is not None:
-            value = value[part.elements.start] if part.single else value[part.elements]
-        current = value
+    for part in path:
+        value, index = getattr(current, part.name), part.index
+        if isinstance(index, tuple):
+            names = list(getattr(current, index[0]))
+            if index[1] not in names:
+                raise LookupError(index[1])
+            index = names.index(index[1])
+        current = value if index is None else value[index]
     return current
 
 
-def numbers_at(message: Any, paths: tuple[tuple[Part, ...], ...]) -> FloatArray:
-    """Return the values of several paths as one vector; TypeError or ValueError where one is no number."""
-    return np.concatenate([np.asarray(value_at(message, parts), dtype=np.float64).ravel() for parts in paths])
+def numbers_at(message: Any, paths: tuple[Path, ...]) -> FloatArray:
+    """Return the values of several paths as one vector."""
+    return np.concatenate([np.asarray(value_at(message, path), dtype=np.float64).ravel() for path in paths])

@@ -5,23 +5,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray, IntArray
-from lift_ros.bags.importing.mapping import DIFFERENCE, Mapping, Separation
-from lift_ros.bags.importing.streams import (
-    LARGEST_VECTOR,
-    Bag,
-    Stream,
-    Ticks,
-    read_channel,
-    read_channels,
-    read_events,
-    read_times,
-)
+from lift_ros.bags.importing.foreign_bag import ForeignBag
+from lift_ros.bags.importing.mapping import DIFFERENCE, Mapping, Separation, Trigger
+from lift_ros.bags.importing.streams import Stream, Streams, clocked_by_action, read_events
 from lift_ros.errors import UserError
 
 SECOND = 1_000_000_000
@@ -29,20 +21,8 @@ LARGEST_GRID = 5_000_000
 EARLIEST, LATEST = -(2**62), 2**62  # open ends that still leave room to add and subtract
 
 
-@dataclass(slots=True)
-class Streams:
-    """All streams that a mapping names."""
-
-    observation: list[Stream]
-    position: list[Stream]
-    reward: list[Stream]
-    action: Stream | None
-    goal: list[Stream]
-    image: Ticks | None
-
-
-@dataclass(slots=True)
-class Segment:
+@dataclass(frozen=True, slots=True)
+class EpisodeSpan:
     """A stretch of time that may hold an episode, and whether its end was marked."""
 
     start: int
@@ -50,39 +30,34 @@ class Segment:
     ended: bool
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Samples:
     """Consecutive samples of one episode; the last one shows what the last action led to."""
 
+    span: EpisodeSpan  # up to its end signals still belong to these samples
     times: IntArray
     observation: FloatArray
     position: FloatArray
     reward: FloatArray
-    image: IntArray  # rows of the image topic, empty where none is mapped
-    until: int  # up to when signals still belong to these samples
-    ended: bool
+    image: IntArray | None  # rows of the image topic, where one is mapped
 
     def take(self, rows: IntArray | slice) -> Samples:
         """Return some of the samples."""
-        image = self.image[rows] if self.image.size else self.image
-        return Samples(
-            self.times[rows],
-            self.observation[rows],
-            self.position[rows],
-            self.reward[rows],
-            image,
-            self.until,
-            self.ended,
+        return replace(
+            self,
+            times=self.times[rows],
+            observation=self.observation[rows],
+            position=self.position[rows],
+            reward=self.reward[rows],
+            image=None if self.image is None else self.image[rows],
         )
 
 
 def match(stamps: IntArray, at: IntArray, rule: str, tolerance: int) -> IntArray:
     """Return for each moment the row of `stamps` that the rule picks, or -1 where none is within the tolerance."""
-    before = np.searchsorted(stamps, at, side="right") - 1
-    rows = before.copy()
+    rows = np.searchsorted(stamps, at, side="right") - 1
     if rule == "nearest":
-        after = np.minimum(before + 1, stamps.size - 1)
-        first = np.maximum(before, 0)
+        after, first = np.minimum(rows + 1, stamps.size - 1), np.maximum(rows, 0)
         rows = np.where(np.abs(stamps[after] - at) < np.abs(at - stamps[first]), after, first)
     far = (rows < 0) | (np.abs(at - stamps[np.maximum(rows, 0)]) > tolerance)
     return np.where(far, -1, rows).astype(np.int64)
@@ -90,145 +65,99 @@ def match(stamps: IntArray, at: IntArray, rule: str, tolerance: int) -> IntArray
 
 def split_at_gaps(times: IntArray, gap: float | None) -> list[IntArray]:
     """Return rows of `times`, cut wherever two neighbours are more than `gap` seconds apart."""
-    rows = np.arange(times.size)
-    if gap is None or times.size == 0:
-        return [rows] if times.size else []
-    return np.split(rows, np.nonzero(np.diff(times) > gap * SECOND)[0] + 1)
+    if times.size == 0:
+        return []
+    far = np.diff(times) > (np.inf if gap is None else gap * SECOND)
+    return np.split(np.arange(times.size), np.nonzero(far)[0] + 1)
 
 
-def find_segments(bag: Bag, separation: Separation, stamp: str) -> list[Segment]:
+def find_spans(bag: ForeignBag, separation: Separation, stamp: str) -> list[EpisodeSpan]:
     """Return the stretches between start and end triggers; one open stretch where there are no triggers."""
-    starts = None if separation.start is None else read_events(bag, separation.start, stamp)
-    ends = None if separation.end is None else read_events(bag, separation.end, stamp)
-    for trigger, events in ((separation.start, starts), (separation.end, ends)):
+
+    def moments(trigger: Trigger | None) -> IntArray | None:
+        events = None if trigger is None else read_events(bag, trigger, stamp)
         if trigger is not None and events is not None and events.size == 0:
             raise UserError(f"bag {bag.path}: the trigger on topic {trigger.topic} never happens; check its condition")
-    if starts is None and ends is None:
-        return [Segment(EARLIEST, LATEST, True)]
+        return events
+
+    starts, ends = moments(separation.start), moments(separation.end)
     if starts is None:
-        assert ends is not None
-        bounds = [EARLIEST, *(int(end) + 1 for end in ends)]
-        segments = [Segment(begin, int(end), True) for begin, end in zip(bounds, ends, strict=False)]
-        return [*segments, Segment(bounds[-1], LATEST, False)]
-    segments = []
-    for begin, following in zip(starts, [*starts[1:], LATEST], strict=True):
+        # What is not started begins where the one before ended.
+        starts = np.asarray([EARLIEST] if ends is None else [EARLIEST, *(ends + 1)])
+    spans = []
+    for start, following in zip(starts, [*starts[1:], LATEST], strict=True):
         stop, ended = int(following) - 1, ends is None
-        if ends is not None:
-            later = ends[(ends > begin) & (ends < following)]
-            if later.size:
-                stop, ended = int(later[0]), True
-        segments.append(Segment(int(begin), stop, ended))
-    return segments
+        within = [] if ends is None else ends[(ends > start) & (ends < following)]
+        if len(within):
+            stop, ended = int(within[0]), True
+        spans.append(EpisodeSpan(int(start), stop, ended))
+    return spans
 
 
-def read_streams(bag: Bag, mapping: Mapping) -> Streams:
-    """Read every topic that the mapping names once."""
-    stamp = mapping.time.stamp
-    reward = mapping.reward if isinstance(mapping.reward, tuple) else ()
-    action = mapping.action.channel
-    streams = Streams(
-        read_channels(bag, mapping.observation, stamp),
-        read_channels(bag, mapping.position, stamp),
-        read_channels(bag, reward, stamp),
-        None if action is None else read_channel(bag, action, stamp),
-        read_channels(bag, mapping.goal.channels, stamp),
-        None if mapping.image is None else read_times(bag, mapping.image, stamp),
-    )
-    for name, group in (("observation", streams.observation), ("position", streams.position)):
-        size = sum(stream.values.shape[1] for stream in group)
-        if size > LARGEST_VECTOR:
-            raise UserError(f"mapping: {name} has {size} values, at most {LARGEST_VECTOR} can be recorded")
-    if sum(stream.values.shape[1] for stream in streams.reward) > 1:
-        raise UserError("mapping: reward must be one number; choose one field")
-    if mapping.action.meaning == "target" and streams.action is not None:
-        size = sum(stream.values.shape[1] for stream in streams.position)
-        if streams.action.values.shape[1] != size:
-            raise UserError(
-                f"mapping: the target on {action.topic if action else ''} has {streams.action.values.shape[1]} values "
-                f"and the position {size}; they must agree"
-            )
-    return streams
-
-
-def sample_times(bag: Bag, mapping: Mapping, streams: Streams, segment: Segment) -> IntArray:
-    """Return when samples are taken in a segment: at a rate, with a topic, or with each action or position."""
-    timing = mapping.time
-    if timing.rate is not None:
-        used = [*streams.observation, *streams.position]
-        start = max(segment.start, max(int(stream.times[0]) for stream in used))
-        stop = min(segment.stop, max(int(stream.times[-1]) for stream in used))
-        count = int((stop - start) * timing.rate / SECOND) + 1 if stop >= start else 0
-        if count > LARGEST_GRID:
-            raise UserError(
-                f"mapping: time.rate {timing.rate:g} asks for {count} samples over {(stop - start) / SECOND:.0f} s, "
-                f"more than {LARGEST_GRID}; lower it, or check the time stamps of the bag"
-            )
-        return start + np.round(np.arange(count) * (SECOND / timing.rate)).astype(np.int64)
-    if timing.topic is not None and (mapping.action.channel is None or timing.topic != mapping.action.channel.topic):
-        times = read_times(bag, timing.topic, timing.stamp).times
-    elif streams.action is not None:
-        times = streams.action.times
-    else:
-        times = streams.position[0].times
-    return np.unique(times[(times >= segment.start) & (times <= segment.stop)])
-
-
-def _clocked_by_action(mapping: Mapping) -> bool:
-    if mapping.action.channel is None or mapping.time.rate is not None:
-        return False
-    return mapping.time.topic in (None, mapping.action.channel.topic)
+def sample_times(mapping: Mapping, streams: Streams, span: EpisodeSpan) -> IntArray:
+    """Return when samples are taken in a span: at a rate, or when the clock says so."""
+    if streams.clock is not None:
+        return streams.clock[(streams.clock >= span.start) & (streams.clock <= span.stop)]
+    rate = mapping.time.rate
+    assert rate is not None
+    used = [*streams.observation, *streams.position]
+    start = max(span.start, max(int(stream.times[0]) for stream in used))
+    stop = min(span.stop, max(int(stream.times[-1]) for stream in used))
+    count = int((stop - start) * rate / SECOND) + 1 if stop >= start else 0
+    if count > LARGEST_GRID:
+        raise UserError(
+            f"mapping: time.rate {rate:g} asks for {count} samples over {(stop - start) / SECOND:.0f} s, "
+            f"more than {LARGEST_GRID}; lower it, or check the time stamps of the bag"
+        )
+    return start + np.round(np.arange(count) * (SECOND / rate)).astype(np.int64)
 
 
 def _with_end(times: IntArray, usual: int, stop: int) -> IntArray:
-    """Add the moment that shows what the last action led to: one usual period later, but inside the segment."""
+    """Add the moment that shows what the last action led to: one usual period later, but inside the span."""
     period = int(np.median(np.diff(times))) if times.size > 1 else usual
     end = min(int(times[-1]) + period, stop)
     return np.append(times, end) if end > times[-1] else times
 
 
-def _match_all(
-    mapping: Mapping, streams: Streams, times: IntArray, until: int, ended: bool, dropped: Counter[str]
+def match_streams(
+    mapping: Mapping, streams: Streams, times: IntArray, span: EpisodeSpan, dropped: Counter[str]
 ) -> Samples:
     """Match every stream to the sample times and leave out samples that miss something."""
     timing = mapping.time
-    tolerance = round(timing.tolerance * SECOND)
     good = np.ones(times.size, dtype=bool)
 
-    def columns(name: str, group: list[Stream], needed: npt.NDArray[np.bool_]) -> FloatArray:
-        parts = []
-        for stream in group:
-            rows = match(stream.times, times, timing.match, tolerance)
-            values = np.where(rows[:, None] < 0, np.nan, stream.values[rows])
-            missing = needed & (rows < 0)
-            broken = needed & (rows >= 0) & ~np.isfinite(values).all(axis=1)
-            dropped[f"sample without {name} within {timing.tolerance:g} s"] += int((missing & good).sum())
-            good[missing] = False
-            dropped[f"sample whose {name} is not finite"] += int((broken & good).sum())
-            good[broken] = False
-            parts.append(values)
-        return np.hstack(parts) if parts else np.empty((times.size, 0))
+    def pick(stamps: IntArray) -> IntArray:
+        return match(stamps, times, timing.match, round(timing.tolerance * SECOND))
 
-    stale = np.zeros(times.size, dtype=bool)
+    def leave_out(bad: npt.NDArray[np.bool_], reason: str) -> None:
+        dropped[reason] += int((bad & good).sum())
+        good[bad] = False
+
+    def columns(name: str, group: list[Stream], needed: npt.NDArray[np.bool_]) -> FloatArray:
+        parts = [np.empty((times.size, 0))]
+        for stream in group:
+            rows = pick(stream.times)
+            values = np.where(rows[:, None] < 0, np.nan, stream.values[rows])
+            leave_out(needed & (rows < 0), f"sample without {name} within {timing.tolerance:g} s")
+            leave_out(needed & ~np.isfinite(values).all(axis=1), f"sample whose {name} is not finite")
+            parts.append(values)
+        return np.hstack(parts)
+
     seen = [stream.times for stream in (*streams.observation, *streams.position)]
     seen += [] if streams.image is None else [streams.image.times]
-    if times.size:
-        picked = np.stack([match(stamps, times, timing.match, tolerance) for stamps in seen])
-        stale[1:] = (picked[:, 1:] == picked[:, :-1]).all(axis=0) & (picked[:, 1:] >= 0).all(axis=0)
+    picked = np.stack([pick(stamps) for stamps in seen])
     # The effect of a command is not visible yet; the action to the next sample takes in what was commanded here.
-    dropped["sample that sees nothing new"] += int(stale.sum())
-    good &= ~stale
+    stale = np.zeros(times.size, dtype=bool)
+    stale[1:] = (picked[:, 1:] == picked[:, :-1]).all(axis=0) & (picked[:, 1:] >= 0).all(axis=0)
+    leave_out(stale, "sample that sees nothing new")
     always = np.ones(times.size, dtype=bool)
-    after_a_step = np.arange(times.size) > 0
     observation = columns("observation", streams.observation, always)
     position = columns("position", streams.position, always)
-    reward = columns("reward", streams.reward, after_a_step)
-    image = np.empty(0, dtype=np.int64)
-    if streams.image is not None:
-        image = match(streams.image.times, times, timing.match, tolerance)
-        dropped[f"sample without image within {timing.tolerance:g} s"] += int(((image < 0) & good).sum())
-        good &= image >= 0
-    everything = Samples(times, observation, position, reward, image, until, ended)
-    return everything.take(np.nonzero(good)[0])
+    reward = columns("reward", streams.reward, np.arange(times.size) > 0)  # there is none before the first step
+    image = None if streams.image is None else pick(streams.image.times)
+    if image is not None:
+        leave_out(image < 0, f"sample without image within {timing.tolerance:g} s")
+    return Samples(span, times, observation, position, reward, image).take(np.nonzero(good)[0])
 
 
 def moving_rows(position: FloatArray, least: float) -> IntArray:
@@ -240,37 +169,35 @@ def moving_rows(position: FloatArray, least: float) -> IntArray:
     return np.asarray(kept, dtype=np.int64)
 
 
-def episode_samples(bag: Bag, mapping: Mapping, streams: Streams, dropped: Counter[str]) -> Iterator[Samples]:
+def episode_samples(bag: ForeignBag, mapping: Mapping, streams: Streams, dropped: Counter[str]) -> Iterator[Samples]:
     """Yield the samples of each episode in order of time."""
-    segments = find_segments(bag, mapping.episodes, mapping.time.stamp)
-    clock = sample_times(bag, mapping, streams, Segment(EARLIEST, LATEST, True))
-    usual = int(np.median(np.diff(clock))) if clock.size > 1 else 0
+    clock, gap, still = streams.clock, mapping.episodes.gap, mapping.time.skip_still
+    usual = int(np.median(np.diff(clock))) if clock is not None and clock.size > 1 else 0
     inside = 0
-    for segment in segments:
-        times = sample_times(bag, mapping, streams, segment)
+    for span in find_spans(bag, mapping.episodes, mapping.time.stamp):
+        times = sample_times(mapping, streams, span)
         inside += times.size
-        groups = [times[rows] for rows in split_at_gaps(times, mapping.episodes.gap)]
-        for number, group in enumerate(groups):
-            until = int(groups[number + 1][0]) - 1 if number + 1 < len(groups) else segment.stop
-            wanted = _with_end(group, usual, until) if _clocked_by_action(mapping) else group
-            samples = _match_all(mapping, streams, wanted, until, segment.ended, dropped)
-            for rows in split_at_gaps(samples.times, mapping.episodes.gap):
+        groups = [times[rows] for rows in split_at_gaps(times, gap)]
+        for group, following in itertools.zip_longest(groups, groups[1:]):
+            stop = span.stop if following is None else int(following[0]) - 1
+            wanted = _with_end(group, usual, stop) if clocked_by_action(mapping) else group
+            samples = match_streams(mapping, streams, wanted, replace(span, stop=stop), dropped)
+            for rows in split_at_gaps(samples.times, gap):
                 part = samples.take(rows)
-                if mapping.time.skip_still:
-                    moving = moving_rows(part.position, mapping.time.skip_still)
-                    dropped[f"sample within {mapping.time.skip_still:g} of the one before"] += rows.size - moving.size
+                if still:
+                    moving = moving_rows(part.position, still)
+                    dropped[f"sample within {still:g} of the one before"] += rows.size - moving.size
                     part = part.take(moving)
                 yield part
-    if mapping.time.rate is None:
-        dropped["sample outside of every episode"] += int(clock.size) - inside
+    if clock is not None:
+        dropped["sample outside of every episode"] += clock.size - inside
 
 
 def actions_between(mapping: Mapping, stream: Stream | None, samples: Samples) -> FloatArray:
     """Return what was commanded from each sample to the next; NaN where nothing was commanded yet."""
-    meaning = mapping.action.meaning
+    meaning, times = mapping.action.meaning, samples.times
     if meaning == DIFFERENCE or stream is None:
         return np.diff(samples.position, axis=0)
-    times = samples.times
     first = np.searchsorted(stream.times, times, side="left")
     if meaning == "target":
         last = first[1:] - 1

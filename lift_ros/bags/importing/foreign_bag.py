@@ -1,0 +1,126 @@
+"""Any rosbag of ROS 1 or ROS 2 as decoded messages, topic by topic, with the definitions that the bag itself holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag1 import Reader as Reader1
+from rosbags.rosbag2 import Reader as Reader2
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from lift_ros.configuration import listed, suggest
+from lift_ros.errors import UserError
+
+LAST_TIME = 2**62  # [ns], in the year 2116; leaves room to add and subtract
+_IDL_SEPARATOR = "=" * 80 + "\n"
+
+
+class ForeignBag:
+    """An open bag whose topics are decoded on demand.
+
+    rosbags' AnyReader would parse all definitions at once. Here only those of topics that are asked for are parsed,
+    so that a topic nobody needs cannot make a bag unreadable: definitions of service events are often incomplete.
+    """
+
+    def __init__(self, path: Path, reader: Reader1 | Reader2) -> None:
+        self.path = path
+        self.dropped: Counter[str] = Counter()
+        self.types = cache(self._types_of)
+        self._reader: Any = reader
+        self._connections = {topic: info.connections for topic, info in sorted(reader.topics.items())}
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Topic names and their message types."""
+        return {topic: str(connections[0].msgtype) for topic, connections in self._connections.items()}
+
+    def connections(self, topic: str) -> list[Connection]:
+        """Return the connections of a topic, or say which topics there are."""
+        if topic not in self._connections:
+            there = listed([f"{name} ({typename})" for name, typename in self.topics.items()])
+            raise UserError(f"bag {self.path} has no topic {topic}{suggest(topic, self.topics)} Topics: {there}")
+        return self._connections[topic]
+
+    def typename(self, topic: str) -> str:
+        """Return the type of a topic's messages."""
+        return str(self.connections(topic)[0].msgtype)
+
+    def _types_of(self, topic: str) -> Typestore:
+        """Return the types needed to decode a topic: from the bag, or the common ones for bags without definitions."""
+        connection = self.connections(topic)[0]
+        definition, typename = connection.msgdef, connection.msgtype
+        what = f"bag {self.path}: the definition of {typename} (topic {topic})"
+        if definition.format == MessageDefinitionFormat.NONE:
+            store = get_typestore(Stores.LATEST)
+            if typename not in store.fielddefs:
+                raise UserError(
+                    f"{what} is missing, and it is none of the common types; convert the bag to MCAP where that "
+                    "package is installed: ros2 bag convert"
+                )
+            return store
+        store = get_typestore(Stores.EMPTY)
+        try:
+            if definition.format == MessageDefinitionFormat.MSG:
+                store.register(get_types_from_msg(definition.data, typename))
+            else:
+                parts = definition.data.split(f"{_IDL_SEPARATOR}IDL: ")
+                # Where there are several, each begins with the name of its type on a line of its own.
+                for text in [part.split("\n", 1)[1] for part in parts[1:]] or parts:
+                    store.register(get_types_from_idl(text))
+            store.generate_msgdef(typename, ros_version=2)  # fails where a type is used but not defined
+        except Exception as error:  # the parsers raise whatever a damaged definition provokes
+            raise UserError(f"{what} cannot be used: {error}") from error
+        return store
+
+    def messages(self, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield the received times and raw messages of one topic."""
+        connections = self.connections(topic)
+        try:
+            for _, time, data in self._reader.messages(connections, start, stop):
+                if 0 <= time <= LAST_TIME:
+                    yield time, data
+                else:
+                    self.dropped[f"{topic}: received at a time that does not exist"] += 1
+        except Exception as error:  # readers raise struct, zstd, sqlite and assertion errors on damaged files
+            raise UserError(f"bag {self.path} is damaged at topic {topic}: {error!r}; try `mcap recover`") from error
+
+    def decoded(self, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the received times and decoded messages of one topic; what cannot be decoded is counted."""
+        store, typename = self.types(topic), self.typename(topic)
+        decode = store.deserialize_ros1 if isinstance(self._reader, Reader1) else store.deserialize_cdr
+        for time, data in self.messages(topic, start, stop):
+            try:
+                message = decode(data, typename)
+            except Exception:  # generated decoders raise struct, index, unicode and assertion errors alike
+                self.dropped[f"{topic}: message cannot be decoded"] += 1
+                continue
+            yield time, message
+
+
+@contextmanager
+def open_bag(path: Path) -> Iterator[ForeignBag]:
+    """Open a rosbag2 directory, a single .mcap or .db3 file, or a ROS 1 .bag."""
+    if not path.exists():
+        raise UserError(f"bag {path} does not exist")
+    if path.is_dir() and not (path / "metadata.yaml").exists():
+        files = sorted(entry.name for entry in path.iterdir() if entry.suffix in (".mcap", ".db3"))
+        remedy = f"name one of its files instead: {', '.join(files)}" if files else "it is no bag"
+        raise UserError(f"bag {path} has no metadata.yaml; {remedy}")
+    try:
+        reader = Reader1(path) if path.suffix == ".bag" else Reader2(path)
+        reader.open()
+    except Exception as error:  # readers raise struct, zstd, sqlite and assertion errors on files that are no bags
+        raise UserError(
+            f"bag {path} cannot be opened: {error}; expected .mcap, .db3, .bag or their directory"
+        ) from error
+    try:
+        yield ForeignBag(path, reader)
+    finally:
+        reader.close()

@@ -1,0 +1,33 @@
+"""All that the author of a rig imports: what a plant node derives from and returns, and what a routine has to be.
+
+ROS is loaded when `PlantNode` or `run` is first used, so that routines can be tried without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lift_ros.collection.exchange import Limits
+from lift_ros.errors import UserError
+from lift_ros.graph.parameters import PLANT_PARAMETERS, Parameter
+from lift_ros.lazy import lazily
+from lift_ros.policies.protocol import Policy, SeededPolicy
+from lift_ros.positioning.problem import Observed
+
+if TYPE_CHECKING:
+    from lift_ros.nodes.base import run
+    from lift_ros.nodes.plant import PlantNode
+
+__all__ = [
+    "PLANT_PARAMETERS",
+    "Limits",
+    "Observed",
+    "Parameter",
+    "PlantNode",
+    "Policy",
+    "SeededPolicy",
+    "UserError",
+    "run",
+]
+
+__getattr__ = lazily(__name__, {"PlantNode": "lift_ros.nodes.plant", "run": "lift_ros.nodes.base"})

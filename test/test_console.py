@@ -1,0 +1,76 @@
+"""What commands print is plain text that fits the page, and errors are one sentence on stderr."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lift_ros.cli import main
+from lift_ros.console import fold, format_table, print_error, shown
+
+WORDY = [(1, "reached", 0.5), (20, "aborted: the logging policy gave no answer within half a second", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.0, "1"), (0.12345, "0.123"), (12345.6, "12346"), (math.nan, "–"), (7, "7"), ("word", "word")]
+)
+def test_entries(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+    assert format_table(("name", "n"), [("a", 5), ("longer", 100)]).splitlines() == [
+        "name      n",
+        "------- ---",
+        "a         5",
+        "longer  100",
+    ]
+
+
+def test_a_table_without_rows_still_names_its_columns() -> None:
+    assert format_table(("name", "n"), []).splitlines()[0] == "name  n"
+
+
+def test_outside_of_a_terminal_a_table_fits_80_columns() -> None:
+    lines = format_table(("episode", "how it ended", "longest pause of all"), WORDY * 2).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()).count("aborted:") == 2
+
+
+def test_words_are_folded_and_numbers_are_not() -> None:
+    lines = format_table(("a long header", "outcome"), [(123456789.0, "x" * 50)], width=30).splitlines()
+    assert any("123456789" in line for line in lines)
+    assert sum(line.count("x") for line in lines) == 50
+    assert max(map(len, lines)) <= 30
+
+
+def test_a_table_that_cannot_fit_is_wider_rather_than_unreadable() -> None:
+    lines = format_table([f"number{i}" for i in range(9)], [range(9)], width=40).splitlines()
+    assert "number0  number1" in lines[0]
+
+
+def test_text_is_never_taken_for_markup() -> None:
+    assert "[bold]x[/bold]" in format_table(("[red]a", "n"), [("[bold]x[/bold]", 1)])
+    assert "[red]a" in format_table(("[red]a", "n"), [])
+
+
+def test_long_lines_are_folded_below_their_column_and_long_words_stay_whole() -> None:
+    lines = fold("ok   " + "word " * 30 + "/a/path" * 20, "     ").splitlines()
+    assert all(line.startswith("     ") for line in lines[1:])
+    assert all(len(line) <= 80 for line in lines[:-1])
+    assert lines[-1].strip() == "/a/path" * 20
+
+
+def test_errors_are_one_plain_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "bag [x] has no topic '/y'; " + "and so on, " * 20
+    print_error("import", sentence)
+    assert capsys.readouterr() == ("", f"lift import: {sentence}\n")
+
+
+def test_a_command_that_fails_names_itself_and_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "absent.safetensors", "--scenario", "no-such-scenario"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("lift evaluate: ")
+    assert printed.err.count("\n") == 1
