@@ -28,7 +28,6 @@ from lift_ros.collection.exchange import (
     Drop,
     Event,
     Instruction,
-    Limits,
     Observation,
     Party,
     Proposal,
@@ -37,6 +36,7 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
+from lift_ros.positioning.problem import Limits
 
 
 class AtOnce:

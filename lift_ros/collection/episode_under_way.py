@@ -17,7 +17,6 @@ from lift_ros.collection.exchange import (
     Halt,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -35,6 +34,7 @@ from lift_ros.collection.exchange import (
 from lift_ros.collection.proposals import check_action, check_augmentation, describe
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
+from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
 
 # The plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Source, Step
-
-if TYPE_CHECKING:
-    from lift_ros.positioning.problem import Problem
 
 DEFAULT_BUDGET = 20
 
@@ -62,28 +59,6 @@ class Drop(Enum):
     NOT_ASKED = "its sender was not asked"
     TOO_LATE = "the deadline had passed"
     UNEXPECTED = "nobody waits for it in this state"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the plant can do, as far as the arbiter must know it to judge proposals."""
-
-    observation_size: int
-    action_size: int
-    action_radius: float
-    step_limit: int
-    workspace: tuple[FloatArray, FloatArray] | None = None  # lowest and highest position, where there is such a box
-
-    @classmethod
-    def of(cls, problem: Problem) -> Limits:
-        """Return the limits of a problem."""
-        return cls(
-            problem.observation_size,
-            problem.action_size,
-            problem.action_radius,
-            problem.step_limit,
-            problem.workspace,
-        )
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from lift_ros.collection.exchange import (
     DEFAULT_BUDGET,
     Ask,
     Instruction,
-    Limits,
     Move,
     Observation,
     RecordEpisode,
@@ -25,7 +24,7 @@ from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
-from lift_ros.positioning.problem import Observed, Problem
+from lift_ros.positioning.problem import Limits, Observed, Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 

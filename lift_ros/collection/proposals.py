@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Limits
 from lift_ros.collection.records import Rejection, Source
+from lift_ros.positioning.problem import Limits
 
 # A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
 RELATIVE_TOLERANCE = 1e-6

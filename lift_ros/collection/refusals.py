@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Limits, Refusal
+from lift_ros.collection.exchange import Refusal
 from lift_ros.collection.proposals import check_augmentation
 from lift_ros.collection.records import Rejection
+from lift_ros.positioning.problem import Limits
 
 _REFUSAL_OF = {
     Rejection.NONE: Refusal.NONE,

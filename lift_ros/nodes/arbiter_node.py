@@ -18,7 +18,6 @@ from lift_ros.collection.exchange import (
     Halt,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -39,6 +38,7 @@ from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode, run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
+from lift_ros.positioning.problem import Limits
 from lift_ros.scenario import load_scenario
 
 # Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.

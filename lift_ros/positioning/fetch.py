@@ -18,7 +18,10 @@ SIZE = 3
 GOAL_RANGE = 0.15  # of goals and objects around the gripper's initial position, in metres, as in gymnasium-robotics
 OBJECT_CLEARANCE = 0.1  # least distance of the object from the point below the gripper
 TABLE_HEIGHT = 0.425  # of an object that lies on the table; the gripper comes down to about 0.417
+# The initial position of the gripper to 0.1 µm, where MuJoCo lets the arm settle; here to know limits without it.
+HOME = (1.3419051, 0.7491007, 0.5347952)
 _WORKSPACE_RANGE = 0.3
+WORKSPACE: Bounds = (np.array(HOME) - _WORKSPACE_RANGE, np.array(HOME) + _WORKSPACE_RANGE)
 
 
 class _FetchProblem:
@@ -56,8 +59,7 @@ class _FetchProblem:
     @property
     def workspace(self) -> Bounds:
         """Lowest and highest position of the gripper that a proposal may aim at."""
-        home = self._arm.home_position
-        return home - _WORKSPACE_RANGE, home + _WORKSPACE_RANGE
+        return WORKSPACE
 
     @property
     def joint_names(self) -> tuple[str, ...]:

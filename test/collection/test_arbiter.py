@@ -15,7 +15,6 @@ from lift_ros.collection.exchange import (
     Halt,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -31,6 +30,7 @@ from lift_ros.collection.exchange import (
 )
 from lift_ros.collection.records import Mode, Outcome, Rejection, Source
 from lift_ros.errors import UserError
+from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
 
 Kind = TypeVar("Kind")

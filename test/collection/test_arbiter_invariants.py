@@ -15,7 +15,6 @@ from lift_ros.collection.exchange import (
     Event,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -30,6 +29,7 @@ from lift_ros.collection.exchange import (
     Stop,
 )
 from lift_ros.collection.records import Mode, Source, same
+from lift_ros.positioning.problem import Limits
 
 # The same examples everywhere, and no clock: a loaded machine must not fail what is right.
 CALM = settings(

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lift_ros.collection.exchange import Limits
 from lift_ros.collection.proposals import check_action, check_augmentation, describe
 from lift_ros.collection.records import Rejection, Source
+from lift_ros.positioning.problem import Limits
 
 LIMITS = Limits(2, 2, 0.3, 10, (np.full(2, -1.0), np.full(2, 1.0)))
 

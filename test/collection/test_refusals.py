@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lift_ros.collection.exchange import Limits, Refusal
+from lift_ros.collection.exchange import Refusal
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.refusals import refusal_of
+from lift_ros.positioning.problem import Limits
 
 LIMITS = Limits(2, 2, 0.3, 100, (np.full(2, -1.0), np.full(2, 1.0)))
 NOWHERE = np.empty(0)
