@@ -1,4 +1,4 @@
-"""What goes into the arbiter (events) and what comes out of it (actions): plain dataclasses, no clock, no ROS.
+"""What goes into the arbiter (events) and what comes out of it (instructions): plain dataclasses, no clock, no ROS.
 
 Every event carries the time at which its owner received it; the arbiter has no clock of its own. Nobody changes one of
 these once it is made; they are not frozen because that would double the time it takes to make them.
@@ -147,7 +147,7 @@ class Stop:
 
 Event: TypeAlias = Start | Observation | Proposal | Deadline | Receipt | Stop
 
-# Actions --------------------------------------------------------------------------------------------------------------
+# Instructions ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -205,3 +205,31 @@ class Halt:
 
 
 Instruction: TypeAlias = Reset | Ask | Move | Hold | RecordStep | RecordEpisode | Halt
+
+# What recorder and trainer announce ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The recorder waits for episodes; `episode` is the next free number of its run."""
+
+    episode: int
+    token: str = ""  # of the recorder's start; another one means that it has begun anew
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The recorder has stopped: nothing after this is safe in the bag."""
+
+    reason: str
+    episode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A trained model is ready on disk."""
+
+    path: str
+    sha256: str
+    algorithm: str
+    episodes: int

@@ -55,28 +55,28 @@ def run_episode(
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p)
     arbiter = Arbiter(Limits.of(problem))
-    actions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
-    while actions:
+    instructions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
+    while instructions:
         following: list[Instruction] = []
-        for action in actions:
-            match action:
-                case Ask():
-                    for source in action.sources:
-                        proposal = answerers[source].answer(action.query, clock())
+        for instruction in instructions:
+            match instruction:
+                case Ask(query, sources):
+                    for source in sources:
+                        proposal = answerers[source].answer(query, clock())
                         if proposal is not None:
                             following += arbiter.handle(proposal)
-                case Move():
-                    following += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
-                case Reset():
-                    observed = problem.reset(action.seed)
+                case Move(_, step, action):
+                    following += arbiter.handle(_report(index, step + 1, problem.step(action), clock()))
+                case Reset(_, seed):
+                    observed = problem.reset(seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
                     following += arbiter.handle(_report(index, 0, observed, clock()))
-                case RecordEpisode():
-                    return action.episode
+                case RecordEpisode(episode):
+                    return episode
                 case _:
                     pass  # the plant holds by itself, and steps are recorded with their episode
-        actions = following
+        instructions = following
     raise RuntimeError(f"episode {index} stopped in state {arbiter.state.name} without an end")
 
 

@@ -15,6 +15,7 @@ from lift_ros.collection.exchange import (
     Ask,
     Deadline,
     Event,
+    Failed,
     Halt,
     Hold,
     Instruction,
@@ -22,6 +23,7 @@ from lift_ros.collection.exchange import (
     Observation,
     Party,
     Proposal,
+    Ready,
     Receipt,
     RecordEpisode,
     RecordStep,
@@ -31,7 +33,6 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
-from lift_ros.collection.notices import Failed, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.graph import qos
 from lift_ros.messages import records as wire

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lift_ros.msg as msg
-from lift_ros.collection.notices import Model
+from lift_ros.collection.exchange import Model
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError

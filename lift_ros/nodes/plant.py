@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Refusal, Reset
-from lift_ros.collection.refusals import refusal_of
+from lift_ros.collection.proposals import refusal_of
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode

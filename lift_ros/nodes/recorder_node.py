@@ -13,8 +13,7 @@ from visualization_msgs.msg import MarkerArray
 
 import lift_ros.msg as msg
 from lift_ros.bags.writer import RunWriter
-from lift_ros.collection.exchange import Receipt
-from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.exchange import Failed, Ready, Receipt
 from lift_ros.collection.records import Step
 from lift_ros.errors import UserError
 from lift_ros.graph import qos

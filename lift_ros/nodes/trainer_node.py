@@ -13,8 +13,7 @@ from typing import Any
 
 import lift_ros.msg as msg
 from lift_ros.bags import RunReader
-from lift_ros.collection.exchange import Receipt
-from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.exchange import Failed, Model, Ready, Receipt
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph import qos

@@ -12,8 +12,7 @@ from lone_node import Kept, lone_node
 from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
-from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.exchange import Failed, Observation, Proposal, Ready, Receipt, Refusal
 from lift_ros.collection.records import Source
 from lift_ros.messages.records import CommandKind
 from lift_ros.nodes.arbiter_node import ArbiterNode
