@@ -45,6 +45,7 @@ REJECTION_OF = {
     Refusal.WRONG_SIZE: Rejection.WRONG_SIZE,
 }
 SOURCE_OF = {Party.LOGGING_POLICY: Source.LOGGING_POLICY, Party.AUGMENTOR: Source.AUGMENTOR}
+PARTY_OF = {source: party for party, source in SOURCE_OF.items()}
 BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
 LOGGING_POLICY_ALONE = (Source.LOGGING_POLICY,)
 AUGMENTOR_ALONE = (Source.AUGMENTOR,)
@@ -353,7 +354,7 @@ class EpisodeUnderWay:
 
     def halt(self) -> list[Instruction]:
         """Give the episode up: nobody knows whether it is recorded."""
-        return [Halt(self._reason)]
+        return [Halt(self.episode, self._reason)]
 
     def _record(self) -> list[Instruction]:
         if not self.steps:

@@ -199,8 +199,9 @@ class RecordEpisode:
 
 @dataclass(slots=True)
 class Halt:
-    """The end of the episode was not confirmed: start no further episode before somebody has looked at it."""
+    """Give the episode up: nobody confirms its end, so start no further one before the recorder says how to go on."""
 
+    episode: int
     reason: str
 
 

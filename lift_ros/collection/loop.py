@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
@@ -115,32 +115,14 @@ class _Plan:
     problem: Problem | Callable[[], Problem]
     logging_policy: Policy | Callable[[], Policy] | None
     augmentor: Policy | Callable[[], Policy] | None
-    run_seed: int
-    mode: Mode
-    p: float
-    budget: int
-    clock: Clock
+    options: Mapping[str, Any]  # keywords of `run_episode`
 
     def make_runner(self) -> EpisodeRunner:
         """Make plant and policies, and return the function that runs an episode with them."""
         problem = cast(Problem, _make(self.problem, "step"))
         logging_policy = cast("Policy | None", _make(self.logging_policy, "act"))
         augmentor = cast("Policy | None", _make(self.augmentor, "act"))
-
-        def run(index: int) -> Episode:
-            return run_episode(
-                problem,
-                logging_policy,
-                augmentor,
-                index=index,
-                run_seed=self.run_seed,
-                mode=self.mode,
-                p=self.p,
-                budget=self.budget,
-                clock=self.clock,
-            )
-
-        return run
+        return lambda index: run_episode(problem, logging_policy, augmentor, index=index, **self.options)
 
 
 def _make(thing: Made | Callable[[], Made], method: str) -> Made | object:
@@ -182,7 +164,8 @@ def collect(
         problem, logging_policy = plant.make_problem, logging_policy or plant.make_logging_policy
     else:
         problem = plant
-    plan = _Plan(problem, logging_policy, augmentor, seed, mode, p, budget, clock)
+    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "clock": clock}
+    plan = _Plan(problem, logging_policy, augmentor, options)
     indices = range(first, first + episodes)
     finished: list[Episode] = []
     interrupts = Interrupts()

@@ -49,7 +49,7 @@ def test_no_reason_has_no_sentence() -> None:
     assert describe(Rejection.NONE, Source.AUGMENTOR, np.zeros(2), LIMITS) == ""
 
 
-# Whether a plant executes ----------------------------------------------------------------------------------------------
+# Whether a plant executes ---------------------------------------------------------------------------------------------
 
 
 @given(

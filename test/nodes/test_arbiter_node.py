@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ import lift_ros.msg as msg
 from lift_ros.collection.exchange import Failed, Observation, Proposal, Ready, Receipt, Refusal
 from lift_ros.collection.records import Source
 from lift_ros.messages.records import CommandKind
-from lift_ros.nodes.arbiter_node import ArbiterNode
+from lift_ros.nodes.arbiter_node import SERVICES, ArbiterNode
 from lift_ros.nodes.diagnostics import Status
 
 VALUES = np.array([0.5, -0.25])
@@ -74,16 +73,14 @@ class Conversation:
 
     def later(self, seconds: float) -> None:
         """Let time pass for the arbiter's clocks."""
-        outbox = self.node._outbox
+        control = self.node._control
         passed = int(seconds * 1e9)
-        outbox.commanded_ns -= passed
-        outbox.asked_ns -= passed
-        outbox._recorded_ns -= passed
-        outbox._repeated_ns -= passed
+        control.since = {party: since - passed for party, since in control.since.items()}
+        control._repeated_ns -= passed
         self.node._tick()
 
     def call(self, service: str) -> None:
-        answer = getattr(self.node, f"_serve_{service}")(Trigger.Request(), Trigger.Response())
+        answer = self.node._obey(*SERVICES[service], Trigger.Request(), Trigger.Response())
         assert answer.success
         assert answer.message
 
@@ -408,4 +405,3 @@ def test_latencies_are_reported(talk: Conversation) -> None:
     talk.propose(0, 1)
     values = {item.key for item in talk.node.diagnostics.message().values}
     assert {"step p50 [ms]", "plant p99 [ms]", "logging policy max [ms]", "recorder p50 [ms]"} <= values
-    assert time.monotonic_ns() > talk.node._outbox.commanded_ns
