@@ -41,7 +41,7 @@ def load_checked_model(path: str | Path, scenario: Scenario, sha256: str = "") -
 
 
 class Augmentor(PolicyNode):
-    """The learned policy that may act instead of the routine."""
+    """The learned policy that may act instead of the logging policy."""
 
     executable = "augmentor"
     summary = "answers queries with the latest valid model, or without a proposal while there is none"
