@@ -10,8 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Reset
-from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.exchange import Failed, Hold, Model, Move, Observation, Proposal, Query, Ready, Receipt, Reset
 from lift_ros.collection.records import Episode, Step
 from lift_ros.messages.codec import make_decoder, make_encoder, make_pair
 from lift_ros.messages.definitions import fields
