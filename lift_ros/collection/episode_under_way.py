@@ -291,8 +291,8 @@ class EpisodeUnderWay:
         seen, start = self._seen(), self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
-        logging_policy, augmentor = (_Answer(source in sources) for source in BOTH)
-        self._question = _Question(draw, logging_policy, augmentor)
+        asked = (_Answer(Source.LOGGING_POLICY in sources), _Answer(Source.AUGMENTOR in sources))
+        self._question = _Question(draw, *asked)
         query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
         return [Ask(query, sources)]
 

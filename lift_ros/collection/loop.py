@@ -60,20 +60,21 @@ def run_episode(
         following: list[Instruction] = []
         for instruction in instructions:
             match instruction:
-                case Ask(query, sources):
-                    for source in sources:
-                        proposal = answerers[source].answer(query, clock())
+                case Ask():
+                    for source in instruction.sources:
+                        proposal = answerers[source].answer(instruction.query, clock())
                         if proposal is not None:
                             following += arbiter.handle(proposal)
-                case Move(_, step, action):
-                    following += arbiter.handle(_report(index, step + 1, problem.step(action), clock()))
-                case Reset(_, seed):
-                    observed = problem.reset(seed)
+                case Move():
+                    observed = problem.step(instruction.action)
+                    following += arbiter.handle(_report(index, instruction.step + 1, observed, clock()))
+                case Reset():
+                    observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
                     following += arbiter.handle(_report(index, 0, observed, clock()))
-                case RecordEpisode(episode):
-                    return episode
+                case RecordEpisode():
+                    return instruction.episode
                 case _:
                     pass  # the plant holds by itself, and steps are recorded with their episode
         instructions = following
