@@ -47,7 +47,7 @@ REJECTION_OF = {
 SOURCE_OF = {Party.LOGGING_POLICY: Source.LOGGING_POLICY, Party.AUGMENTOR: Source.AUGMENTOR}
 PARTY_OF = {source: party for party, source in SOURCE_OF.items()}
 BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
-LOGGING_POLICY_ALONE = (Source.LOGGING_POLICY,)
+LOGGING_ALONE = (Source.LOGGING_POLICY,)
 AUGMENTOR_ALONE = (Source.AUGMENTOR,)
 NOTHING: FloatArray = np.empty(0)
 
@@ -116,8 +116,7 @@ class EpisodeUnderWay:
 
     def open_parties(self) -> frozenset[Party]:
         """Return the policies that were asked and have neither answered nor run out of time."""
-        sides = ((Party.LOGGING_POLICY, self._question.logging_policy), (Party.AUGMENTOR, self._question.augmentor))
-        return frozenset(party for party, answer in sides if answer.is_open())
+        return frozenset(PARTY_OF[source] for source in BOTH if self._question.answer_of(source).is_open())
 
     # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
 
@@ -291,8 +290,7 @@ class EpisodeUnderWay:
         seen, start = self._seen(), self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
-        asked = (_Answer(Source.LOGGING_POLICY in sources), _Answer(Source.AUGMENTOR in sources))
-        self._question = _Question(draw, *asked)
+        self._question = _Question(draw, _Answer(sources is not AUGMENTOR_ALONE), _Answer(sources is not LOGGING_ALONE))
         query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
         return [Ask(query, sources)]
 
@@ -301,7 +299,7 @@ class EpisodeUnderWay:
         if mode is Mode.COLLECT:
             # At every step while it may still act, whatever the draw: augmentations that follow the logging policy and
             # those with a random stream of their own must see the same queries however fast anybody answers.
-            return BOTH if self._p > 0.0 and self._left > 0 else LOGGING_POLICY_ALONE
+            return BOTH if self._p > 0.0 and self._left > 0 else LOGGING_ALONE
         return BOTH if mode is Mode.SHADOW else AUGMENTOR_ALONE
 
     def choose(self) -> list[Instruction]:

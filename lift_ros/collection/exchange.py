@@ -30,8 +30,8 @@ class State(Enum):
     FINISHING = "the episode is over, the recorder has not yet confirmed it"
 
 
-class Party(Enum):
-    """Whom the arbiter can be waiting for."""
+class Party(str, Enum):
+    """Whom the arbiter can be waiting for; a string, because those are found in sets without a call of Python."""
 
     PLANT = "plant"
     LOGGING_POLICY = "logging policy"

@@ -58,6 +58,7 @@ class ArbiterNode(LiftNode):
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
         self._control = RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
+        self._shown: tuple[Situation, str] | None = None
         self._commanded_ns = 0
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
@@ -192,8 +193,10 @@ class ArbiterNode(LiftNode):
             self.get_logger().warning(f"episode {episode.index} aborted after {steps} steps: {episode.reason}")
 
     def _show(self) -> None:
-        situation = self._control.situation
-        self.set_status(Status[situation.name], self._control.detail)
+        situation, detail = self._control.situation, self._control.detail
+        if (situation, detail) != self._shown:
+            self._shown = (situation, detail)
+            self.set_status(Status[situation.name], detail)
         if situation is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
             self.ended.set_result(None)
 
