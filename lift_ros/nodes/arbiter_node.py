@@ -70,23 +70,13 @@ class ArbiterNode(LiftNode):
         self._show()
 
     def _connect(self) -> None:
-        self._hear(msg.Observation, qos.OBSERVATION, wire.decode_observation, self._on_observation)
-        self._hear(msg.Proposal, qos.PROPOSAL, wire.decode_proposal, self._on_proposal)
-        self._hear(msg.Receipt, qos.RECEIPT, wire.decode_receipt, self._on_receipt)
-        self._hear(msg.Receipt, qos.READY, wire.decode_receipt, self._on_ready, qos.LATCHED)
+        self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
+        self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
+        self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
+        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_ready, qos.LATCHED)
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
         self._ticks = self.every(self._tick_seconds(), self._tick)
-
-    def _hear(
-        self,
-        kind: type,
-        topic: str,
-        decode: Callable[[bytes, int], Any],
-        handle: Callable[[Any], None],
-        profile: Any = qos.LOOP,
-    ) -> None:
-        self.listen(kind, topic, lambda data: decode(data, time.time_ns()), handle, profile)
 
     def _settings(self) -> RunSettings:
         return RunSettings(
@@ -123,16 +113,15 @@ class ArbiterNode(LiftNode):
             self._note_answer(party)
         self._feed(proposal)
 
-    def _on_receipt(self, receipt: exchange.Ready | exchange.Receipt | exchange.Failed) -> None:
+    def _on_receipt(self, receipt: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if isinstance(receipt, exchange.Receipt) and self._outbox.confirm(receipt):
             self._note_answer(Party.RECORDER)
         if not isinstance(receipt, exchange.Ready):  # that travels on a topic of its own
             self._feed(receipt)
 
-    def _on_ready(self, announced: tuple[exchange.Ready | exchange.Receipt | exchange.Failed, str]) -> None:
-        ready, token = announced
+    def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if isinstance(ready, exchange.Ready):
-            self._feed(exchange.Ready(ready.episode, token))
+            self._feed(ready)
 
     def _obey(self, wish: Wish, answer: str, _request: Any, response: Any) -> Any:
         self._feed(wish)
@@ -221,6 +210,11 @@ class ArbiterNode(LiftNode):
     def finished(self) -> bool:
         """Whether the recorder has confirmed all."""
         return self._control.idle
+
+
+def _on_arrival(decode: Callable[[bytes, int], Any]) -> Callable[[bytes], Any]:
+    """Return a decoder that notes when its message came, by this machine's clock."""
+    return lambda data: decode(data, time.time_ns())
 
 
 def main() -> int:

@@ -85,7 +85,7 @@ class Recorder(LiftNode):
         if self._writer is None:
             return
         free = self._writer.next_episode + bool(self._steps)
-        self._ready.publish(encode_receipt(Ready(free), time.time_ns(), self._token))
+        self._ready.publish(encode_receipt(Ready(free, self._token), time.time_ns()))
 
     def _retry(self) -> None:
         if self._writer is not None:

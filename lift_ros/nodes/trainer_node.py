@@ -48,7 +48,7 @@ class Trainer(LiftNode):
         self._finding: dict[str, Any] = {}  # the last line of the process
         self._not_before = 0.0
         self._publisher = self.create_publisher(msg.Model, qos.MODEL, qos.LATCHED)
-        self.listen(msg.Receipt, qos.RECEIPT, lambda data: decode_receipt(data)[0], self._on_receipt)
+        self.listen(msg.Receipt, qos.RECEIPT, decode_receipt, self._on_receipt)
         self.every(POLL_SECONDS, self._poll)
         self.set_status(Status.WAITING_FOR_EPISODES)
 

@@ -41,7 +41,7 @@ class Conversation:
         return self.node.diagnostics.status
 
     def ready(self, episode: int = 0, token: str = "first") -> None:
-        self.node._on_ready((Ready(episode), token))
+        self.node._on_ready(Ready(episode, token))
 
     def observe(self, episode: int, step: int, **changes: Any) -> None:
         self.node._on_observation(Observation(episode, step, VALUES, VALUES, reward=-1.0, **changes))
@@ -191,6 +191,14 @@ def test_failed_recorder_stops_collecting_until_it_is_ready_again(talk: Conversa
     assert "disk is full" in talk.node.diagnostics.detail
     talk.ready(1, token="second")
     assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_what_does_not_belong_on_a_topic_of_the_recorder_is_not_heard_there(talk: Conversation) -> None:
+    talk.first_step()
+    talk.node._on_receipt(Ready(9, "somebody"))
+    talk.node._on_ready(Failed("nobody"))
+    talk.propose(0, 1)
+    assert talk.commands() == [("MOVE", 0, 1)]
 
 
 def test_run_is_done_after_its_episodes_and_a_restarted_arbiter_knows() -> None:
