@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lift_ros.collection.exchange import Limits
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PLANT_PARAMETERS, Parameter
 from lift_ros.lazy import lazily
 from lift_ros.policies.protocol import Policy, SeededPolicy
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Limits, Observed
 
 if TYPE_CHECKING:
     from lift_ros.nodes.base import run

@@ -22,7 +22,7 @@ from lift_ros.policies.loading import POLICY_ARGUMENTS, check_policy, is_routine
 from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
-from lift_ros.positioning.problem import Problem
+from lift_ros.positioning.problem import Limits, Problem
 
 OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never from a parameter file
 SUFFIXES = (".yaml", ".yml")
@@ -110,19 +110,24 @@ class Scenario:
     training: TrainingSettings
 
     @property
+    def limits(self) -> Limits:
+        """What the plant can do; nothing is built to know it."""
+        return self._kind.limits(self.plant.parameters)
+
+    @property
     def observation_size(self) -> int:
         """Number of entries of the plant's observation."""
-        return self._kind.sizes(self.plant.parameters)[0]
+        return self.limits.observation_size
 
     @property
     def action_size(self) -> int:
         """Number of entries of the plant's action."""
-        return self._kind.sizes(self.plant.parameters)[1]
+        return self.limits.action_size
 
     @property
     def action_radius(self) -> float:
         """Radius λ of the plant's action ball."""
-        return float(self.plant.parameters["action_radius"])
+        return float(self.limits.action_radius)
 
     def make_problem(self, render_size: int | None = None) -> Problem:
         """Return a new plant; with `render_size` it also gives square images of that many pixels, if it can."""
@@ -205,7 +210,7 @@ def _parse_plant(data: dict[str, Any], source: str) -> PlantSettings:
     kind = check_mapping({k: v for k, v in data.items() if k == "kind"}, {"kind": kinds}, where)["kind"]
     parameters = check_mapping({k: v for k, v in data.items() if k != "kind"}, PLANTS[kind].keys, where)
     try:
-        PLANTS[kind].check(parameters)
+        PLANTS[kind].limits(parameters)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     return PlantSettings(kind, parameters)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from lift_ros import scenario as scenario_module
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import begin_episode
 from lift_ros.positioning import DISTORTIONS
-from lift_ros.positioning.problem import Problem
+from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.scenario import config_folder, load_scenario, parse_scenario, scenario_names
 
 EXPECTED = {f"po-{name}-d{dim}" for name in DISTORTIONS for dim in (2, 5)} | {"fetch-reach", "fetch-touch-and-place"}
@@ -36,8 +39,25 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def same_limits(first: Limits, second: Limits) -> bool:
+    """Whether two plants can do the same; boxes are compared number by number."""
+    boxes = [() if limits.workspace is None else limits.workspace for limits in (first, second)]
+    same = len(boxes[0]) == len(boxes[1]) and all(map(np.array_equal, *boxes))
+    return same and replace(first, workspace=None) == replace(second, workspace=None)
+
+
 def test_every_distortion_and_fetch_has_its_scenarios() -> None:
     assert set(scenario_names()) >= EXPECTED
+
+
+def test_limits_of_every_scenario_are_known_without_mujoco() -> None:
+    program = (
+        "import sys; from lift_ros.scenario import load_scenario, scenario_names\n"
+        "sizes = {name: load_scenario(name).limits.observation_size for name in scenario_names()}\n"
+        "print(sizes['fetch-touch-and-place'], 'mujoco' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["6", "False"]
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -48,8 +68,9 @@ def test_loads_and_fits_together(name: str) -> None:
         pytest.importorskip("mujoco", reason="Fetch needs mujoco and gymnasium-robotics")
     problem, policy = scenario.make_problem(), scenario.make_logging_policy()
     assert isinstance(problem, Problem)
-    assert (problem.observation_size, problem.action_size) == (scenario.observation_size, scenario.action_size)
-    assert problem.action_radius == scenario.action_radius
+    sizes = (scenario.observation_size, scenario.action_size, scenario.action_radius)
+    assert (problem.observation_size, problem.action_size, problem.action_radius) == sizes
+    assert same_limits(scenario.limits, Limits.of(problem))
     begin_episode(policy, 0)
     action = policy.act(problem.reset(0).values)
     assert action.shape == (problem.action_size,)

@@ -26,6 +26,6 @@ class Answerer:
             self._begun = (query.episode, query.seed)
         elif query.handoff:
             self.policy.reset()
-        # A copy, because a routine that changes its observation in place must not change the record.
+        # A copy, because a policy that changes its observation in place must not change the record.
         action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
         return Proposal(query.episode, query.step, self.source, action, getattr(self.policy, "hash", ""), time_ns)

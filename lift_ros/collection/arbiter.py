@@ -2,8 +2,10 @@
 
 The contract with its owner (the in-process loop, or a ROS node):
 
-- Feed every event that arrives to `Arbiter.handle`, one at a time, and perform the returned actions in their order.
-  The machine has no clock, no threads and no I/O: the same events give the same actions, bit for bit.
+- Feed every event that arrives to `Arbiter.handle`, one at a time, and perform the returned instructions in their
+  order. `Ask` comes before the `RecordStep` of the step before it, so that the policies think while that step is put
+  into its record. The machine has no clock, no threads and no I/O: the same events give the same instructions, bit for
+  bit.
 - Events carry the episode and step they belong to. What belongs to another one, or comes when nobody waits for it, is
   ignored and counted in `drops`; it is never an error.
 - `Ask` carries reset and question as one query: a policy that sees `handoff` forgets its state before it answers. The
@@ -28,7 +30,6 @@ from lift_ros.collection.exchange import (
     Drop,
     Event,
     Instruction,
-    Limits,
     Observation,
     Party,
     Proposal,
@@ -37,6 +38,7 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
+from lift_ros.positioning.problem import Limits
 
 
 class AtOnce:
@@ -85,7 +87,7 @@ TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
         (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
         (EpisodeUnderWay.arrived, EpisodeUnderWay.record_and_arrive, State.FINISHING),
         (EpisodeUnderWay.exhausted, EpisodeUnderWay.record_and_give_up, State.FINISHING),
-        (EpisodeUnderWay.always, EpisodeUnderWay.record_and_ask, State.ASKING),
+        (EpisodeUnderWay.always, EpisodeUnderWay.ask_and_record, State.ASKING),
     ),
     (State.MOVING, Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.MOVING),),
     (State.MOVING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
@@ -112,51 +114,51 @@ class Arbiter:
         self.drops: Counter[Drop] = Counter()
         self._rows = _ROWS[self.state]
         self._require_receipts = require_receipts
-        self._course: EpisodeUnderWay | None = None
+        self._under_way: EpisodeUnderWay | None = None
 
     @property
     def episode(self) -> int | None:
         """Number of the episode under way, or of the last one; None before the first."""
-        return None if self._course is None else self._course.episode
+        return None if self._under_way is None else self._under_way.episode
 
     @property
     def step(self) -> int:
         """Number of steps made in that episode, which is the number of the step being decided."""
-        return 0 if self._course is None else len(self._course.steps)
+        return 0 if self._under_way is None else len(self._under_way.steps)
 
     @property
     def waiting_for(self) -> frozenset[Party]:
         """Whoever must answer before the machine goes on."""
-        if self._course is None or self.state is State.IDLE:
+        if self._under_way is None or self.state is State.IDLE:
             return frozenset()
         if self.state is State.ASKING:
-            return self._course.open_parties()
+            return self._under_way.open_parties()
         return frozenset({Party.PLANT if self.state in (State.RESETTING, State.MOVING) else Party.RECORDER})
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take one event and return what is to be done now, in this order."""
         drop = self._take(event)
-        if drop is not None or self._course is None:
+        if drop is not None or self._under_way is None:
             self.drops[drop or Drop.UNEXPECTED] += 1
             return []
-        actions: list[Instruction] = []
+        instructions: list[Instruction] = []
         rows: tuple[Row, ...] = self._rows[type(event)]
         while True:
             for condition, deed, following in rows:
-                if condition(self._course):
-                    actions += deed(self._course)
+                if condition(self._under_way):
+                    instructions += deed(self._under_way)
                     self.state, self._rows = following, _ROWS[following]
                     break
             else:
-                return actions
+                return instructions
             rows = self._rows.get(AtOnce, ())
 
     def _take(self, event: Event) -> Drop | None:
         if type(event) not in self._rows:
             return Drop.UNEXPECTED
         if isinstance(event, Start):
-            self._course = EpisodeUnderWay(event, self.limits, self._require_receipts)
+            self._under_way = EpisodeUnderWay(event, self.limits, self._require_receipts)
             return None
         if isinstance(event, Deadline) and event.party not in self.waiting_for:
             return Drop.UNEXPECTED
-        return Drop.UNEXPECTED if self._course is None else self._course.note(event, self.state)
+        return Drop.UNEXPECTED if self._under_way is None else self._under_way.note(event, self.state)

@@ -1,4 +1,4 @@
-"""The course of one episode: what the arbiter has noted of it, and the conditions and actions its table names."""
+"""One episode under way: what the arbiter has noted of it, and the conditions and deeds its table names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from lift_ros.collection.exchange import (
     Halt,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -32,9 +31,10 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
-from lift_ros.collection.proposals import check_action, check_augmentation, describe
+from lift_ros.collection.proposals import check_action, describe, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
+from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
 
 # The plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
@@ -45,8 +45,9 @@ REJECTION_OF = {
     Refusal.WRONG_SIZE: Rejection.WRONG_SIZE,
 }
 SOURCE_OF = {Party.LOGGING_POLICY: Source.LOGGING_POLICY, Party.AUGMENTOR: Source.AUGMENTOR}
+PARTY_OF = {source: party for party, source in SOURCE_OF.items()}
 BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
-ROUTINE_ALONE = (Source.LOGGING_POLICY,)
+LOGGING_ALONE = (Source.LOGGING_POLICY,)
 AUGMENTOR_ALONE = (Source.AUGMENTOR,)
 NOTHING: FloatArray = np.empty(0)
 
@@ -71,7 +72,7 @@ class _Question:
     """What is known about the step being decided or made."""
 
     draw: float
-    routine: _Answer
+    logging_policy: _Answer
     augmentor: _Answer
     augmentor_late: bool = False
     augmentor_stale: bool = False
@@ -81,7 +82,7 @@ class _Question:
     time_ns: int = 0
 
     def answer_of(self, source: Source) -> _Answer:
-        return self.augmentor if source is Source.AUGMENTOR else self.routine
+        return self.augmentor if source is Source.AUGMENTOR else self.logging_policy
 
 
 class EpisodeUnderWay:
@@ -115,8 +116,7 @@ class EpisodeUnderWay:
 
     def open_parties(self) -> frozenset[Party]:
         """Return the policies that were asked and have neither answered nor run out of time."""
-        sides = ((Party.LOGGING_POLICY, self._question.routine), (Party.AUGMENTOR, self._question.augmentor))
-        return frozenset(party for party, answer in sides if answer.is_open())
+        return frozenset(PARTY_OF[source] for source in BOTH if self._question.answer_of(source).is_open())
 
     # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
 
@@ -167,7 +167,7 @@ class EpisodeUnderWay:
             source=question.source,
             position=before.position,
             reward=reward,
-            logging_proposal=question.routine.action(),
+            logging_proposal=question.logging_policy.action(),
             # A proposal of another shape has no place in the record; the rejection tells of it.
             augmentor_proposal=proposed if proposed.shape == (self._limits.action_size,) else NOTHING,
             rejection=question.rejection,
@@ -265,7 +265,7 @@ class EpisodeUnderWay:
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
-        return self._question.routine.is_open() or self._question.augmentor.is_open()
+        return self._question.logging_policy.is_open() or self._question.augmentor.is_open()
 
     def confirmed(self) -> bool:
         """Return whether the recorder has every step it was given, or is not asked to confirm."""
@@ -275,7 +275,7 @@ class EpisodeUnderWay:
         """Return whether the recorder has the whole episode, or is not asked to confirm."""
         return not self._require_receipts or self._episode_confirmed
 
-    # Actions of the table ---------------------------------------------------------------------------------------------
+    # Deeds of the table -----------------------------------------------------------------------------------------------
 
     def nothing(self) -> list[Instruction]:
         """Wait on."""
@@ -290,16 +290,16 @@ class EpisodeUnderWay:
         seen, start = self._seen(), self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
-        self._question = _Question(draw, _Answer(sources is not AUGMENTOR_ALONE), _Answer(sources is not ROUTINE_ALONE))
+        self._question = _Question(draw, _Answer(sources is not AUGMENTOR_ALONE), _Answer(sources is not LOGGING_ALONE))
         query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
         return [Ask(query, sources)]
 
     def _whom_to_ask(self) -> tuple[Source, ...]:
         mode = self._start.mode
         if mode is Mode.COLLECT:
-            # At every step while it may still act, whatever the draw: augmentations that follow the routine and those
-            # with a random stream of their own must see the same queries however fast anybody answers.
-            return BOTH if self._p > 0.0 and self._left > 0 else ROUTINE_ALONE
+            # At every step while it may still act, whatever the draw: augmentations that follow the logging policy and
+            # those with a random stream of their own must see the same queries however fast anybody answers.
+            return BOTH if self._p > 0.0 and self._left > 0 else LOGGING_ALONE
         return BOTH if mode is Mode.SHADOW else AUGMENTOR_ALONE
 
     def choose(self) -> list[Instruction]:
@@ -316,7 +316,7 @@ class EpisodeUnderWay:
     def _judge_augmentor(self) -> Rejection:
         question = self._question
         if question.augmentor.proposal is not None:
-            return check_augmentation(question.augmentor.action(), self._seen().position, self._limits)
+            return judge_augmentation(question.augmentor.action(), self._seen().position, self._limits)
         if question.augmentor_late:
             return Rejection.LATE
         return Rejection.STALE if question.augmentor_stale else Rejection.MISSING
@@ -334,9 +334,9 @@ class EpisodeUnderWay:
         self._reason = ""
         return self.command()
 
-    def record_and_ask(self) -> list[Instruction]:
-        """Record the step just made and ask for the next."""
-        return [*self._record(), *self.ask()]
+    def ask_and_record(self) -> list[Instruction]:
+        """Ask for the next step and record the one just made, while the policies think."""
+        return [*self.ask(), *self._record()]
 
     def record_and_arrive(self) -> list[Instruction]:
         """Record the step just made, if there was one, and end at the goal."""
@@ -352,7 +352,7 @@ class EpisodeUnderWay:
 
     def halt(self) -> list[Instruction]:
         """Give the episode up: nobody knows whether it is recorded."""
-        return [Halt(self._reason)]
+        return [Halt(self.episode, self._reason)]
 
     def _record(self) -> list[Instruction]:
         if not self.steps:

@@ -1,4 +1,4 @@
-"""What goes into the arbiter (events) and what comes out of it (actions): plain dataclasses, no clock, no ROS.
+"""What goes into the arbiter (events) and what comes out of it (instructions): plain dataclasses, no clock, no ROS.
 
 Every event carries the time at which its owner received it; the arbiter has no clock of its own. Nobody changes one of
 these once it is made; they are not frozen because that would double the time it takes to make them.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Source, Step
-
-if TYPE_CHECKING:
-    from lift_ros.positioning.problem import Problem
 
 DEFAULT_BUDGET = 20
 
@@ -33,8 +30,8 @@ class State(Enum):
     FINISHING = "the episode is over, the recorder has not yet confirmed it"
 
 
-class Party(Enum):
-    """Whom the arbiter can be waiting for."""
+class Party(str, Enum):
+    """Whom the arbiter can be waiting for; a string, because those are found in sets without a call of Python."""
 
     PLANT = "plant"
     LOGGING_POLICY = "logging policy"
@@ -62,28 +59,6 @@ class Drop(Enum):
     NOT_ASKED = "its sender was not asked"
     TOO_LATE = "the deadline had passed"
     UNEXPECTED = "nobody waits for it in this state"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the plant can do, as far as the arbiter must know it to judge proposals."""
-
-    observation_size: int
-    action_size: int
-    action_radius: float
-    step_limit: int
-    workspace: tuple[FloatArray, FloatArray] | None = None  # lowest and highest position, where there is such a box
-
-    @classmethod
-    def of(cls, problem: Problem) -> Limits:
-        """Return the limits of a problem."""
-        return cls(
-            problem.observation_size,
-            problem.action_size,
-            problem.action_radius,
-            problem.step_limit,
-            problem.workspace,
-        )
 
 
 @dataclass(slots=True)
@@ -172,7 +147,7 @@ class Stop:
 
 Event: TypeAlias = Start | Observation | Proposal | Deadline | Receipt | Stop
 
-# Actions --------------------------------------------------------------------------------------------------------------
+# Instructions ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -224,9 +199,38 @@ class RecordEpisode:
 
 @dataclass(slots=True)
 class Halt:
-    """The end of the episode was not confirmed: start no further episode before somebody has looked at it."""
+    """Give the episode up: nobody confirms its end, so start no further one before the recorder says how to go on."""
 
+    episode: int
     reason: str
 
 
 Instruction: TypeAlias = Reset | Ask | Move | Hold | RecordStep | RecordEpisode | Halt
+
+# What recorder and trainer announce ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The recorder waits for episodes; `episode` is the next free number of its run."""
+
+    episode: int
+    token: str = ""  # of the recorder's start; another one means that it has begun anew
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The recorder has stopped: nothing after this is safe in the bag."""
+
+    reason: str
+    episode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A trained model is ready on disk."""
+
+    path: str
+    sha256: str
+    algorithm: str
+    episodes: int

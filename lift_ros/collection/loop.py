@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
@@ -13,7 +13,6 @@ from lift_ros.collection.exchange import (
     DEFAULT_BUDGET,
     Ask,
     Instruction,
-    Limits,
     Move,
     Observation,
     RecordEpisode,
@@ -25,7 +24,7 @@ from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
-from lift_ros.positioning.problem import Observed, Problem
+from lift_ros.positioning.problem import Limits, Observed, Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 
@@ -56,28 +55,29 @@ def run_episode(
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p)
     arbiter = Arbiter(Limits.of(problem))
-    actions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
-    while actions:
+    instructions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
+    while instructions:
         following: list[Instruction] = []
-        for action in actions:
-            match action:
+        for instruction in instructions:
+            match instruction:
                 case Ask():
-                    for source in action.sources:
-                        proposal = answerers[source].answer(action.query, clock())
+                    for source in instruction.sources:
+                        proposal = answerers[source].answer(instruction.query, clock())
                         if proposal is not None:
                             following += arbiter.handle(proposal)
                 case Move():
-                    following += arbiter.handle(_report(index, action.step + 1, problem.step(action.action), clock()))
+                    observed = problem.step(instruction.action)
+                    following += arbiter.handle(_report(index, instruction.step + 1, observed, clock()))
                 case Reset():
-                    observed = problem.reset(action.seed)
+                    observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
                     following += arbiter.handle(_report(index, 0, observed, clock()))
                 case RecordEpisode():
-                    return action.episode
+                    return instruction.episode
                 case _:
                     pass  # the plant holds by itself, and steps are recorded with their episode
-        actions = following
+        instructions = following
     raise RuntimeError(f"episode {index} stopped in state {arbiter.state.name} without an end")
 
 
@@ -116,32 +116,14 @@ class _Plan:
     problem: Problem | Callable[[], Problem]
     logging_policy: Policy | Callable[[], Policy] | None
     augmentor: Policy | Callable[[], Policy] | None
-    run_seed: int
-    mode: Mode
-    p: float
-    budget: int
-    clock: Clock
+    options: Mapping[str, Any]  # keywords of `run_episode`
 
     def make_runner(self) -> EpisodeRunner:
         """Make plant and policies, and return the function that runs an episode with them."""
         problem = cast(Problem, _make(self.problem, "step"))
         logging_policy = cast("Policy | None", _make(self.logging_policy, "act"))
         augmentor = cast("Policy | None", _make(self.augmentor, "act"))
-
-        def run(index: int) -> Episode:
-            return run_episode(
-                problem,
-                logging_policy,
-                augmentor,
-                index=index,
-                run_seed=self.run_seed,
-                mode=self.mode,
-                p=self.p,
-                budget=self.budget,
-                clock=self.clock,
-            )
-
-        return run
+        return lambda index: run_episode(problem, logging_policy, augmentor, index=index, **self.options)
 
 
 def _make(thing: Made | Callable[[], Made], method: str) -> Made | object:
@@ -183,7 +165,8 @@ def collect(
         problem, logging_policy = plant.make_problem, logging_policy or plant.make_logging_policy
     else:
         problem = plant
-    plan = _Plan(problem, logging_policy, augmentor, seed, mode, p, budget, clock)
+    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "clock": clock}
+    plan = _Plan(problem, logging_policy, augmentor, options)
     indices = range(first, first + episodes)
     finished: list[Episode] = []
     interrupts = Interrupts()

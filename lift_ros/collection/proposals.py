@@ -1,4 +1,4 @@
-"""Whether a proposed action may be commanded, with a closed set of reasons against it."""
+"""Whether an action may be commanded by the arbiter and executed by a plant, with closed sets of reasons against it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ import math
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Limits
+from lift_ros.collection.exchange import Refusal
 from lift_ros.collection.records import Rejection, Source
+from lift_ros.positioning.problem import Limits
 
 # A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
 RELATIVE_TOLERANCE = 1e-6
+
+
+_REFUSAL_OF = {
+    Rejection.NONE: Refusal.NONE,
+    Rejection.MISSING: Refusal.WRONG_SIZE,
+    Rejection.WRONG_SIZE: Refusal.WRONG_SIZE,
+    Rejection.NOT_FINITE: Refusal.NOT_FINITE,
+    Rejection.TOO_LONG: Refusal.TOO_LONG,
+    Rejection.OUTSIDE_WORKSPACE: Refusal.OUTSIDE_WORKSPACE,
+}
 
 
 def check_action(action: FloatArray, limits: Limits) -> Rejection:
@@ -28,7 +39,7 @@ def check_action(action: FloatArray, limits: Limits) -> Rejection:
     return Rejection.NONE
 
 
-def check_augmentation(action: FloatArray, position: FloatArray, limits: Limits) -> Rejection:
+def judge_augmentation(action: FloatArray, position: FloatArray, limits: Limits) -> Rejection:
     """Return why `action` must not replace the logging policy's action at `position`, or NONE.
 
     Besides the action itself this checks where an undistorted move would lead, if the position is known. The logging
@@ -42,6 +53,13 @@ def check_augmentation(action: FloatArray, position: FloatArray, limits: Limits)
     target = position + action
     outside = (target < low - slack).any() or (target > high + slack).any()
     return Rejection.OUTSIDE_WORKSPACE if outside else Rejection.NONE
+
+
+def refusal_of(action: FloatArray, position: FloatArray, limits: Limits, *, stopped: bool = False) -> Refusal:
+    """Return why a plant at `position` must not execute `action`, or NONE: the last check, whoever sent the command."""
+    if stopped:
+        return Refusal.EMERGENCY_STOP
+    return _REFUSAL_OF[judge_augmentation(action, position, limits)]
 
 
 def describe(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:

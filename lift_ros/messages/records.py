@@ -10,8 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Reset
-from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.exchange import Failed, Hold, Model, Move, Observation, Proposal, Query, Ready, Receipt, Reset
 from lift_ros.collection.records import Episode, Step
 from lift_ros.messages.codec import make_decoder, make_encoder, make_pair
 from lift_ros.messages.definitions import fields
@@ -97,23 +96,23 @@ def _make_command(kind: CommandKind, episode: int, step: int, seed: int, action:
 
 def _make_receipt(
     kind: ReceiptKind, episode: int, step: int, reason: str, time_ns: int, token: str
-) -> tuple[Ready | Receipt | Failed, str]:
+) -> Ready | Receipt | Failed:
     match kind:
         case ReceiptKind.STEP:
-            return Receipt(episode, step, time_ns), token
+            return Receipt(episode, step, time_ns)
         case ReceiptKind.EPISODE:
-            return Receipt(episode, None, time_ns), token
+            return Receipt(episode, None, time_ns)
         case ReceiptKind.READY:
-            return Ready(episode), token
+            return Ready(episode, token)
         case ReceiptKind.FAILED:
-            return Failed(reason, episode), token
+            return Failed(reason, episode)
 
 
 decode_episode = make_decoder(  # the episode has no steps yet
     "Episode", _make_end, {**get_type_hints(Episode), **get_type_hints(EpisodeEnd)}, _EPISODE_NAMES
 )
 decode_command = make_decoder("Command", _make_command, get_type_hints(_make_command), {})
-decode_receipt = make_decoder(  # with the token of the recorder's start
+decode_receipt = make_decoder(
     "Receipt", _make_receipt, get_type_hints(_make_receipt), {"header": "time_ns", "header.frame_id": "token"}
 )
 
@@ -131,8 +130,8 @@ def encode_command(command: Reset | Move | Hold, time_ns: int) -> bytes:
     return _COMMANDS[type(command)](command, time_ns)
 
 
-def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int, token: str = "") -> bytes:
-    """Return what the recorder says at `time_ns`; `token` tells one start of recording from the next."""
+def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int) -> bytes:
+    """Return what the recorder says at `time_ns`."""
     match receipt:
         case Ready():
             kind = ReceiptKind.READY
@@ -142,4 +141,4 @@ def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int, token: str =
             kind = ReceiptKind.EPISODE
         case Receipt():
             kind = ReceiptKind.STEP
-    return _RECEIPTS[kind](receipt, time_ns, token)
+    return _RECEIPTS[kind](receipt, time_ns, receipt.token if isinstance(receipt, Ready) else "")

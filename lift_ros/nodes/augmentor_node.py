@@ -9,8 +9,7 @@ from typing import Any
 
 import lift_ros.msg as msg
 from lift_ros.bags.fitting import fit_to_runs
-from lift_ros.collection.exchange import Query
-from lift_ros.collection.notices import Model
+from lift_ros.collection.exchange import Model, Query
 from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
@@ -45,7 +44,7 @@ def load_checked_model(path: str | Path, scenario: Scenario, sha256: str = "") -
 
 
 class Augmentor(PolicyNode):
-    """The learned policy that may act instead of the routine."""
+    """The learned policy that may act instead of the logging policy."""
 
     executable = "augmentor"
     summary = "answers queries with the latest valid model, or without a proposal while there is none"

@@ -12,7 +12,7 @@ from lift_ros.policies.protocol import Policy
 
 
 class LoggingPolicy(PolicyNode):
-    """The routine that always arrives, slowly and on detours."""
+    """The policy that always arrives, slowly and on detours; often a routine that a user wrote."""
 
     executable = "logging_policy"
     summary = "answers queries with the routine of a scenario, or one of your own"

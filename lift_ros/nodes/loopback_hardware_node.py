@@ -8,10 +8,9 @@ import time
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Limits
 from lift_ros.nodes.base import run
 from lift_ros.nodes.plant import PlantNode
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Limits, Observed
 
 
 class LoopbackHardware(PlantNode):

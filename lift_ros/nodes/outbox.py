@@ -21,11 +21,7 @@ class Outbox:
         self._episodes = episodes
         self._command: Any = None
         self._query: Any = None
-        self._records: dict[tuple[int, int | None], tuple[Any, Any, int]] = {}  # publisher, message, when
-        self._repeated_ns = 0
-        self.commanded_ns = 0
-        self.asked_ns = 0
-        self._recorded_ns = 0
+        self._records: dict[tuple[int, int | None], tuple[Any, Any]] = {}  # publisher and message
 
     def command(self, command: Reset | Move | Hold) -> None:
         """Command the plant."""
@@ -33,13 +29,11 @@ class Outbox:
         if not isinstance(command, Hold):  # a hold is not answered
             self._command = message
         self._plant.publish(message)
-        self.commanded_ns = time.monotonic_ns()
 
     def ask(self, query: Query) -> None:
         """Ask the policies."""
         self._query = wire.encode_query(query, time.time_ns())
         self._policies.publish(self._query)
-        self.asked_ns = time.monotonic_ns()
 
     def record_step(self, step: Step) -> None:
         """Have a step recorded."""
@@ -51,35 +45,25 @@ class Outbox:
 
     def _record(self, publisher: Any, message: Any, key: tuple[int, int | None]) -> None:
         publisher.publish(message)
-        self._recorded_ns = time.monotonic_ns()
-        self._records[key] = (publisher, message, self._recorded_ns)
+        self._records[key] = (publisher, message)
 
-    def confirm(self, receipt: Receipt) -> int | None:
-        """Forget what is recorded; return when it was sent, or None where nobody waited for it."""
-        record = self._records.pop((receipt.episode, receipt.step), None)
-        return None if record is None else record[2]
+    def confirm(self, receipt: Receipt) -> bool:
+        """Forget what is recorded, and the steps of a whole episode; return whether somebody waited for it."""
+        known = self._records.pop((receipt.episode, receipt.step), None) is not None
+        if known and receipt.step is None:
+            self._records.clear()
+        return known
 
     def forget_records(self) -> None:
         """Repeat no record any more."""
         self._records.clear()
 
-    def since(self, party: Party) -> int:
-        """Return since when a party is waited for."""
-        if party is Party.PLANT:
-            return self.commanded_ns
-        return self._recorded_ns if party is Party.RECORDER else self.asked_ns
-
-    def repeat_due(self, parties: Collection[Party], now_ns: int, period: float) -> bool:
-        """Send again what `parties` have not answered for a period; return whether something was sent."""
-        latest = max((self.since(party) for party in parties), default=now_ns)
-        if now_ns - max(latest, self._repeated_ns) < period * 1e9:
-            return False
-        self._repeated_ns = now_ns
+    def repeat(self, parties: Collection[Party]) -> None:
+        """Send again what `parties` have not answered."""
         if Party.PLANT in parties:
             self._plant.publish(self._command)
         if Party.RECORDER in parties:
-            for publisher, message, _ in list(self._records.values()):
+            for publisher, message in list(self._records.values()):
                 publisher.publish(message)
         if Party.LOGGING_POLICY in parties or Party.AUGMENTOR in parties:
             self._policies.publish(self._query)
-        return True

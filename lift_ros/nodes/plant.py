@@ -14,13 +14,13 @@ import numpy as np
 from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Hold, Limits, Move, Observation, Refusal, Reset
-from lift_ros.collection.refusals import refusal_of
+from lift_ros.collection.exchange import Hold, Move, Observation, Refusal, Reset
+from lift_ros.collection.proposals import refusal_of
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Limits, Observed
 
 MOTION_POLL_SECONDS = 0.002
 WATCHDOG_CHECKS = 10  # in one watchdog time

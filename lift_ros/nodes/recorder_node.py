@@ -13,8 +13,7 @@ from visualization_msgs.msg import MarkerArray
 
 import lift_ros.msg as msg
 from lift_ros.bags.writer import RunWriter
-from lift_ros.collection.exchange import Receipt
-from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.exchange import Failed, Ready, Receipt
 from lift_ros.collection.records import Step
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
@@ -86,7 +85,7 @@ class Recorder(LiftNode):
         if self._writer is None:
             return
         free = self._writer.next_episode + bool(self._steps)
-        self._ready.publish(encode_receipt(Ready(free), time.time_ns(), self._token))
+        self._ready.publish(encode_receipt(Ready(free, self._token), time.time_ns()))
 
     def _retry(self) -> None:
         if self._writer is not None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import Limits
 from lift_ros.errors import UserError
 from lift_ros.nodes.plant import PlantNode
-from lift_ros.positioning.problem import Observed, Problem
+from lift_ros.positioning.problem import Limits, Observed, Problem
 from lift_ros.scenario import Scenario, load_scenario
-
-
-def simulated_limits(problem: Problem) -> Limits:
-    """Return the limits of a simulated plant: it stops at its borders by itself, so no move can leave its workspace."""
-    return Limits(problem.observation_size, problem.action_size, problem.action_radius, problem.step_limit)
 
 
 class SimulatorNode(PlantNode):
@@ -42,7 +37,8 @@ class SimulatorNode(PlantNode):
                 f"{self.executable} simulates {', '.join(self.kinds)}"
             )
         self.problem = self.make_problem(scenario)
-        return simulated_limits(self.problem)
+        # A simulation stops at its borders by itself, so no move can leave its workspace.
+        return replace(scenario.limits, workspace=None)
 
     def begin(self, seed: int) -> None:
         """Begin the episode of this seed."""

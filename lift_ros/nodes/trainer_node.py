@@ -13,8 +13,7 @@ from typing import Any
 
 import lift_ros.msg as msg
 from lift_ros.bags import RunReader
-from lift_ros.collection.exchange import Receipt
-from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.exchange import Failed, Model, Ready, Receipt
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
@@ -49,7 +48,7 @@ class Trainer(LiftNode):
         self._finding: dict[str, Any] = {}  # the last line of the process
         self._not_before = 0.0
         self._publisher = self.create_publisher(msg.Model, qos.MODEL, qos.LATCHED)
-        self.listen(msg.Receipt, qos.RECEIPT, lambda data: decode_receipt(data)[0], self._on_receipt)
+        self.listen(msg.Receipt, qos.RECEIPT, decode_receipt, self._on_receipt)
         self.every(POLL_SECONDS, self._poll)
         self.set_status(Status.WAITING_FOR_EPISODES)
 

@@ -22,7 +22,7 @@ OBSERVATION_KINDS: tuple[ObservationKind, ...] = ("position", "displacement")
 LOW, HIGH = -1.0, 1.0
 
 
-class Start(NamedTuple):
+class Beginning(NamedTuple):
     """Where an episode begins, where it has to go and under which context."""
 
     position: FloatArray
@@ -61,7 +61,7 @@ class Dynamics:
         """Dimension d of position, action and observation."""
         return self.distortion.dim
 
-    def start(self, seed: int) -> Start:
+    def start(self, seed: int) -> Beginning:
         """Draw goal, context and an initial position that is not a goal already."""
         rng = generator(seed, "problem")
         if self.observation == "displacement":
@@ -72,4 +72,4 @@ class Dynamics:
         while True:
             position = rng.uniform(LOW, HIGH, self.dim)
             if float(np.sqrt(np.sum((position - goal) ** 2))) > self.threshold:
-                return Start(position, goal, context)
+                return Beginning(position, goal, context)

@@ -10,7 +10,7 @@ import numpy as np
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Distortion, make_distortion
-from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, ObservationKind, Start
+from lift_ros.positioning.dynamics import HIGH, LOW, Beginning, Dynamics, ObservationKind
 from lift_ros.positioning.simulated import Mover
 
 Info = dict[str, Any]
@@ -49,7 +49,7 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         self.observation_space = gymnasium.spaces.Box(*reach, (size,), np.float64)
         self.action_space = gymnasium.spaces.Box(-action_radius, action_radius, (size,), np.float64)
         self._mover = Mover(self.dynamics)
-        self._start: Start | None = None
+        self._start: Beginning | None = None
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, Info]:
@@ -71,7 +71,7 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         truncated = not terminated and self._steps >= self.dynamics.step_limit
         return mover.observation(), -mover.distance, terminated, truncated, self._info(self._start)
 
-    def _info(self, start: Start) -> Info:
+    def _info(self, start: Beginning) -> Info:
         return {
             "position": self._mover.position(),
             "goal": start.goal,

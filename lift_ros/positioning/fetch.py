@@ -18,7 +18,10 @@ SIZE = 3
 GOAL_RANGE = 0.15  # of goals and objects around the gripper's initial position, in metres, as in gymnasium-robotics
 OBJECT_CLEARANCE = 0.1  # least distance of the object from the point below the gripper
 TABLE_HEIGHT = 0.425  # of an object that lies on the table; the gripper comes down to about 0.417
+# The initial position of the gripper to 0.1 µm, where MuJoCo lets the arm settle; here to know limits without it.
+HOME = (1.3419051, 0.7491007, 0.5347952)
 _WORKSPACE_RANGE = 0.3
+WORKSPACE: Bounds = (np.array(HOME) - _WORKSPACE_RANGE, np.array(HOME) + _WORKSPACE_RANGE)
 
 
 class _FetchProblem:
@@ -31,8 +34,7 @@ class _FetchProblem:
     def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
         self._arm = FetchArm(self.model_name)
         self.action_radius, self.threshold, self.step_limit = action_radius, threshold, step_limit
-        home = self._arm.home_position
-        self.workspace: Bounds = home - _WORKSPACE_RANGE, home + _WORKSPACE_RANGE  # that a proposal may aim at
+        self.workspace = WORKSPACE  # that a proposal may aim at
         self.joint_names = self._arm.joint_names
         self._camera: OffscreenCamera | None = None
         if render_size is not None:

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
 import numpy as np
 
-from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Bounds, Limits
 
 
-class HardwareDescription:
-    """Stands in for a problem wherever only its limits are asked for; it cannot be simulated."""
-
-    def __init__(
-        self,
-        *,
-        observation_size: int,
-        action_size: int,
-        action_radius: float,
-        threshold: float,
-        step_limit: int,
-        workspace_low: list[float] | None,
-        workspace_high: list[float] | None,
-    ) -> None:
-        self.observation_size = observation_size
-        self.action_size = action_size
-        self.action_radius = action_radius
-        self.threshold = threshold
-        self.step_limit = step_limit
-        self.workspace = _workspace(workspace_low, workspace_high)
-
-    def reset(self, seed: int) -> Observed:
-        """Refuse: a rig is reset by its own node."""
-        raise self._refusal()
-
-    def step(self, action: FloatArray) -> Observed:
-        """Refuse: a rig is moved by its own node."""
-        raise self._refusal()
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def _refusal(self) -> UserError:
-        return UserError(
-            "this scenario describes hardware, which cannot be simulated: start your plant node, then "
-            "lift run --plant hardware"
-        )
+def hardware_limits(parameters: Mapping[str, Any]) -> Limits:
+    """Return what a scenario says of its rig."""
+    return Limits(
+        parameters["observation_size"],
+        parameters["action_size"],
+        parameters["action_radius"],
+        parameters["step_limit"],
+        _workspace(parameters["workspace_low"], parameters["workspace_high"]),
+    )
 
 
-def _workspace(low: list[float] | None, high: list[float] | None) -> tuple[FloatArray, FloatArray] | None:
+def build_hardware(parameters: Mapping[str, Any], render_size: int | None) -> NoReturn:
+    """Refuse: a rig is reset and moved by its own node."""
+    raise UserError(
+        "this scenario describes hardware, which cannot be simulated: start your plant node, then "
+        "lift run --plant hardware"
+    )
+
+
+def _workspace(low: list[float] | None, high: list[float] | None) -> Bounds | None:
     if low is None and high is None:
         return None
     if low is None or high is None or len(low) != len(high):

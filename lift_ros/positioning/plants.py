@@ -1,4 +1,4 @@
-"""The kinds of plants a scenario may name: their parameters, their sizes and how to build them."""
+"""The kinds of plants a scenario may name: their parameters, their limits and how to build them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
-from lift_ros.positioning.hardware import HardwareDescription
-from lift_ros.positioning.problem import Problem
+from lift_ros.positioning.fetch import WORKSPACE, FetchReach, FetchTouchAndPlace
+from lift_ros.positioning.hardware import build_hardware, hardware_limits
+from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.positioning.simulated import SimulatedPositioning
 
 Parameters = Mapping[str, Any]
@@ -35,8 +36,8 @@ class PlantKind:
     """One kind of plant."""
 
     keys: dict[str, Key]
-    sizes: Callable[[Parameters], tuple[int, int]]  # of observation and action, known without building the plant
-    check: Callable[[Parameters], object]  # UserError where single parameters are right but do not go together
+    # Known without building the plant; UserError where single parameters are right but do not go together.
+    limits: Callable[[Parameters], Limits]
     build: Callable[[Parameters, int | None], Problem]
 
 
@@ -64,18 +65,6 @@ def _build_positioning(parameters: Parameters, render_size: int | None) -> Probl
     return SimulatedPositioning(make_dynamics(parameters))
 
 
-def _build_reach(parameters: Parameters, render_size: int | None) -> Problem:
-    from lift_ros.positioning.fetch import FetchReach  # needs MuJoCo, which the other plants do without
-
-    return FetchReach(**parameters, render_size=render_size)
-
-
-def _build_touch_and_place(parameters: Parameters, render_size: int | None) -> Problem:
-    from lift_ros.positioning.fetch import FetchTouchAndPlace
-
-    return FetchTouchAndPlace(**parameters, render_size=render_size)
-
-
 _FETCH_KEYS = {
     "action_radius": Key(float, 0.05, above=0, high=0.2),
     "threshold": Key(float, 0.02, low=0.005, high=0.1),
@@ -93,23 +82,24 @@ _HARDWARE_KEYS = {
 }
 
 
-def _build_hardware(parameters: Parameters, render_size: int | None) -> Problem:
-    return HardwareDescription(**parameters)
+def _positioning_limits(parameters: Parameters) -> Limits:
+    return Limits.of(SimulatedPositioning(make_dynamics(parameters)))
+
+
+def _fetch_kind(task: type[FetchReach] | type[FetchTouchAndPlace]) -> PlantKind:
+    def limits(parameters: Parameters) -> Limits:
+        radius, step_limit = parameters["action_radius"], parameters["step_limit"]
+        return Limits(task.observation_size, task.action_size, radius, step_limit, WORKSPACE)
+
+    def build(parameters: Parameters, render_size: int | None) -> Problem:
+        return task(**parameters, render_size=render_size)
+
+    return PlantKind(_FETCH_KEYS, limits, build)
 
 
 PLANTS = {
-    "positioning": PlantKind(
-        keys=_POSITIONING_KEYS,
-        sizes=lambda parameters: (parameters["dim"], parameters["dim"]),
-        check=make_dynamics,
-        build=_build_positioning,
-    ),
-    "fetch_reach": PlantKind(_FETCH_KEYS, lambda parameters: (3, 3), dict, _build_reach),
-    "fetch_touch_and_place": PlantKind(_FETCH_KEYS, lambda parameters: (6, 3), dict, _build_touch_and_place),
-    "hardware": PlantKind(
-        keys=_HARDWARE_KEYS,
-        sizes=lambda parameters: (parameters["observation_size"], parameters["action_size"]),
-        check=lambda parameters: HardwareDescription(**parameters),
-        build=_build_hardware,
-    ),
+    "positioning": PlantKind(_POSITIONING_KEYS, _positioning_limits, _build_positioning),
+    "fetch_reach": _fetch_kind(FetchReach),
+    "fetch_touch_and_place": _fetch_kind(FetchTouchAndPlace),
+    "hardware": PlantKind(_HARDWARE_KEYS, hardware_limits, build_hardware),
 }

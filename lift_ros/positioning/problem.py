@@ -1,4 +1,4 @@
-"""What every plant that runs in process offers, simulated on paper or by MuJoCo."""
+"""What every plant that runs in process offers, simulated on paper or by MuJoCo, and the limits of any plant."""
 
 from __future__ import annotations
 
@@ -28,6 +28,28 @@ class Observed:
     reward: float = float("nan")  # of the step that led here; NaN after a reset
     terminated: bool = False  # the goal is reached
     image: npt.NDArray[np.uint8] | None = None  # (height, width, 3) rgb8, seen together with `values`
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a plant can do, as far as others must know it to judge an action."""
+
+    observation_size: int
+    action_size: int
+    action_radius: float
+    step_limit: int
+    workspace: Bounds | None = None  # lowest and highest position, where there is such a box
+
+    @classmethod
+    def of(cls, problem: Problem) -> Limits:
+        """Return the limits of a problem."""
+        return cls(
+            problem.observation_size,
+            problem.action_size,
+            problem.action_radius,
+            problem.step_limit,
+            problem.workspace,
+        )
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Columns, norm
-from lift_ros.positioning.dynamics import HIGH, LOW, Dynamics, Start
+from lift_ros.positioning.dynamics import HIGH, LOW, Beginning, Dynamics
 from lift_ros.positioning.problem import Bounds, Observed
 
 
@@ -30,7 +30,7 @@ class Mover:
         self._coefficients: Columns = ()
         self.distance = math.nan  # ‖s − s_W‖
 
-    def reset(self, seed: int) -> Start:
+    def reset(self, seed: int) -> Beginning:
         """Begin the episode of this seed."""
         start = self.dynamics.start(seed)
         self._position, self._goal = start.position.tolist(), start.goal.tolist()
@@ -78,7 +78,7 @@ class SimulatedPositioning:
         self.step_limit = dynamics.step_limit
         self.workspace: Bounds = np.full(dynamics.dim, LOW), np.full(dynamics.dim, HIGH)  # movements beyond stop there
         self._mover = Mover(dynamics)
-        self._start: Start | None = None
+        self._start: Beginning | None = None
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines."""
@@ -95,7 +95,7 @@ class SimulatedPositioning:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _observed(self, start: Start, reward: float) -> Observed:
+    def _observed(self, start: Beginning, reward: float) -> Observed:
         mover = self._mover
         return Observed(
             mover.observation(),

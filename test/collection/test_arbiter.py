@@ -15,7 +15,6 @@ from lift_ros.collection.exchange import (
     Halt,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -31,10 +30,11 @@ from lift_ros.collection.exchange import (
 )
 from lift_ros.collection.records import Mode, Outcome, Rejection, Source
 from lift_ros.errors import UserError
+from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
 
 Kind = TypeVar("Kind")
-ROUTINE, AUGMENTOR = Source.LOGGING_POLICY, Source.AUGMENTOR
+LOGGING, AUGMENTOR = Source.LOGGING_POLICY, Source.AUGMENTOR
 SLOW, FAST = np.array([0.1, 0.0]), np.array([0.0, 0.4])
 BOX = (np.full(2, -1.0), np.full(2, 1.0))
 EPISODE, RUN_SEED = 3, 42
@@ -71,8 +71,8 @@ class Rig:
         step = self.arbiter.step if step is None else step
         return self.feed(Proposal(EPISODE, step, source, np.array(action, dtype=float), **fields))
 
-    def both(self, routine: Any = SLOW, augmentor: Any = FAST) -> list[Instruction]:
-        return self.propose(ROUTINE, routine) + self.propose(AUGMENTOR, augmentor)
+    def both(self, logging: Any = SLOW, augmentor: Any = FAST) -> list[Instruction]:
+        return self.propose(LOGGING, logging) + self.propose(AUGMENTOR, augmentor)
 
     def deadline(self, party: Party) -> list[Instruction]:
         return self.feed(Deadline(EPISODE, self.arbiter.step, party))
@@ -115,7 +115,7 @@ def test_the_first_query_carries_reset_and_question_as_one() -> None:
 def test_after_a_step_of_the_logging_policy_there_is_no_handoff() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.observe()
     assert not rig.last(Ask).query.handoff
 
@@ -124,9 +124,18 @@ def test_after_a_step_of_the_augmentor_the_same_query_that_asks_also_resets() ->
     rig = Rig()
     rig.begin()
     rig.both()
-    assert kinds(rig.observe()) == [RecordStep, Ask]
+    assert kinds(rig.observe()) == [Ask, RecordStep]
     assert rig.last(Ask).query.handoff
     assert rig.last(Ask).query.step == 1
+
+
+def test_the_policies_are_asked_before_the_step_is_put_into_its_record() -> None:
+    rig = Rig(p=0.0)
+    rig.begin()
+    rig.propose(LOGGING, SLOW)
+    ask, record = rig.observe()
+    assert isinstance(ask, Ask) and isinstance(record, RecordStep)
+    assert (ask.query.step, record.step.index) == (1, 0)
 
 
 def test_handoff_is_raised_once_per_augmentation() -> None:
@@ -134,7 +143,7 @@ def test_handoff_is_raised_once_per_augmentation() -> None:
     rig.begin()
     rig.both()
     rig.observe()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.observe()
     assert [action.query.handoff for action in rig.log if isinstance(action, Ask)] == [True, True, False]
 
@@ -152,18 +161,18 @@ def test_nothing_is_asked_before_an_observation_and_nothing_commanded_before_an_
     assert kinds(rig.feed(rig.start)) == [Reset]
     assert kinds(rig.observe()) == [Ask]
     assert kinds(rig.propose(AUGMENTOR, FAST)) == []
-    assert kinds(rig.propose(ROUTINE, SLOW)) == [Move]
+    assert kinds(rig.propose(LOGGING, SLOW)) == [Move]
 
 
 # The p-switch ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [(ROUTINE, AUGMENTOR), (AUGMENTOR, ROUTINE)])
+@pytest.mark.parametrize("order", [(LOGGING, AUGMENTOR), (AUGMENTOR, LOGGING)])
 def test_the_order_of_answers_does_not_matter(order: tuple[Source, Source]) -> None:
     rig = Rig()
     rig.begin()
     for source in order:
-        rig.propose(source, SLOW if source is ROUTINE else FAST)
+        rig.propose(source, SLOW if source is LOGGING else FAST)
     assert rig.only(Move).action.tolist() == FAST.tolist()
 
 
@@ -177,7 +186,7 @@ def test_draws_come_from_the_episodes_own_stream_and_decide() -> None:
     expected = generator(episode_seed(RUN_SEED, EPISODE), "arbiter").random(30)
     assert [step.draw for step in steps] == expected.tolist()
     assert [step.source is AUGMENTOR for step in steps] == (expected <= 0.5).tolist()
-    assert {ROUTINE, AUGMENTOR} == {step.source for step in steps}
+    assert {LOGGING, AUGMENTOR} == {step.source for step in steps}
 
 
 def test_draws_do_not_depend_on_timing() -> None:
@@ -185,7 +194,7 @@ def test_draws_do_not_depend_on_timing() -> None:
     for rig in (prompt, tardy):
         rig.begin()
         for _ in range(10):
-            rig.propose(ROUTINE, SLOW)
+            rig.propose(LOGGING, SLOW)
             rig.propose(AUGMENTOR, FAST) if rig is prompt else rig.deadline(Party.AUGMENTOR)
             rig.observe()
     draws = [[action.step.draw for action in rig.log if isinstance(action, RecordStep)] for rig in (prompt, tardy)]
@@ -195,8 +204,8 @@ def test_draws_do_not_depend_on_timing() -> None:
 def test_without_p_the_augmentor_is_not_asked_but_u_is_drawn() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    assert rig.only(Ask).sources == (ROUTINE,)
-    rig.propose(ROUTINE, SLOW)
+    assert rig.only(Ask).sources == (LOGGING,)
+    rig.propose(LOGGING, SLOW)
     rig.observe()
     assert 0 <= rig.only(RecordStep).step.draw < 1
 
@@ -207,7 +216,7 @@ def test_the_augmentor_is_asked_at_every_step_whatever_the_draw() -> None:
     for _ in range(10):
         rig.both()
         rig.observe()
-    assert {action.sources for action in rig.log if isinstance(action, Ask)} == {(ROUTINE, AUGMENTOR)}
+    assert {action.sources for action in rig.log if isinstance(action, Ask)} == {(LOGGING, AUGMENTOR)}
     assert rig.last(RecordStep).step.augmentor_proposal.tolist() == FAST.tolist()
 
 
@@ -217,11 +226,11 @@ def test_the_budget_is_spent_and_then_the_logging_policy_goes_on_alone() -> None
     for _ in range(2):
         rig.both()
         rig.observe()
-    assert rig.last(Ask).sources == (ROUTINE,)
-    rig.propose(ROUTINE, SLOW)
+    assert rig.last(Ask).sources == (LOGGING,)
+    rig.propose(LOGGING, SLOW)
     rig.observe()
     steps = [action.step for action in rig.log if isinstance(action, RecordStep)]
-    assert [step.source for step in steps] == [AUGMENTOR, AUGMENTOR, ROUTINE]
+    assert [step.source for step in steps] == [AUGMENTOR, AUGMENTOR, LOGGING]
     assert [step.augmentations_left for step in steps] == [1, 0, 0]
     assert [step.rejection for step in steps] == [Rejection.NONE] * 3
 
@@ -259,7 +268,7 @@ def test_an_invalid_proposal_of_the_augmentor_is_rejected_and_the_loop_goes_on(
     assert rig.only(Move).action.tolist() == SLOW.tolist()
     rig.observe()
     step = rig.only(RecordStep).step
-    assert (step.source, step.rejection) == (ROUTINE, rejection)
+    assert (step.source, step.rejection) == (LOGGING, rejection)
     assert rig.arbiter.state is State.ASKING
 
 
@@ -273,7 +282,7 @@ def test_where_the_position_is_unknown_the_plant_guards_the_workspace() -> None:
 def test_a_missing_augmentor_is_not_waited_for_after_its_deadline() -> None:
     rig = Rig()
     rig.begin()
-    assert rig.propose(ROUTINE, SLOW) == []
+    assert rig.propose(LOGGING, SLOW) == []
     assert rig.arbiter.waiting_for == {Party.AUGMENTOR}
     assert kinds(rig.deadline(Party.AUGMENTOR)) == [Move]
     rig.observe()
@@ -281,14 +290,14 @@ def test_a_missing_augmentor_is_not_waited_for_after_its_deadline() -> None:
     assert rig.only(RecordStep).step.augmentor_proposal.size == 0
 
 
-@pytest.mark.parametrize("routine_first", [True, False])
-def test_a_late_answer_is_recorded_as_late_and_not_used(routine_first: bool) -> None:
+@pytest.mark.parametrize("logging_first", [True, False])
+def test_a_late_answer_is_recorded_as_late_and_not_used(logging_first: bool) -> None:
     rig = Rig()
     rig.begin()
     rig.deadline(Party.AUGMENTOR)
-    order = (ROUTINE, AUGMENTOR) if routine_first else (AUGMENTOR, ROUTINE)
+    order = (LOGGING, AUGMENTOR) if logging_first else (AUGMENTOR, LOGGING)
     for source in order:
-        rig.propose(source, SLOW if source is ROUTINE else FAST)
+        rig.propose(source, SLOW if source is LOGGING else FAST)
     assert rig.only(Move).action.tolist() == SLOW.tolist()
     rig.observe()
     assert rig.only(RecordStep).step.rejection is Rejection.LATE
@@ -299,10 +308,10 @@ def test_an_answer_to_an_earlier_step_is_stale() -> None:
     rig = Rig()
     rig.begin()
     rig.deadline(Party.AUGMENTOR)
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.observe()
     rig.propose(AUGMENTOR, FAST, step=0)
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.deadline(Party.AUGMENTOR)
     rig.observe()
     assert rig.last(RecordStep).step.rejection is Rejection.STALE
@@ -321,7 +330,7 @@ def test_a_draw_above_p_never_counts_as_rejection() -> None:
 def test_an_invalid_proposal_of_the_logging_policy_aborts_at_once(action: tuple[float, ...]) -> None:
     rig = Rig()
     rig.begin()
-    assert kinds(rig.propose(ROUTINE, action)) == [Hold, RecordEpisode]
+    assert kinds(rig.propose(LOGGING, action)) == [Hold, RecordEpisode]
     episode = rig.only(RecordEpisode).episode
     assert episode.outcome is Outcome.ABORTED
     assert "logging policy" in episode.reason
@@ -331,7 +340,7 @@ def test_an_invalid_proposal_of_the_logging_policy_aborts_at_once(action: tuple[
 def test_the_reason_names_value_and_limit() -> None:
     rig = Rig()
     rig.begin()
-    rig.propose(ROUTINE, (0.6, 0.8))
+    rig.propose(LOGGING, (0.6, 0.8))
     assert rig.only(RecordEpisode).episode.reason == (
         "the logging policy proposed an action of length 1, the limit is 0.5"
     )
@@ -340,7 +349,7 @@ def test_the_reason_names_value_and_limit() -> None:
 def test_the_logging_policy_may_leave_the_workspace_as_far_as_the_arbiter_is_concerned() -> None:
     rig = Rig(p=0.0)
     rig.begin((0.95, 0.0))
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     assert rig.only(Move).action.tolist() == SLOW.tolist()
 
 
@@ -358,7 +367,7 @@ def test_a_silent_logging_policy_aborts_the_episode() -> None:
 def test_the_goal_ends_the_episode_after_its_last_step_is_recorded() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     actions = rig.observe((0.0, 0.0), reward=-0.25, terminated=True, goal=np.zeros(2), context=np.ones(4))
     assert kinds(actions) == [RecordStep, RecordEpisode]
     episode = rig.only(RecordEpisode).episode
@@ -380,7 +389,7 @@ def test_the_arbiter_counts_the_step_limit() -> None:
     rig = Rig(p=0.0, step_limit=3)
     rig.begin()
     for _ in range(3):
-        rig.propose(ROUTINE, SLOW)
+        rig.propose(LOGGING, SLOW)
         rig.observe()
     episode = rig.only(RecordEpisode).episode
     assert (episode.outcome, len(episode.steps)) == (Outcome.STEP_LIMIT, 3)
@@ -390,7 +399,7 @@ def test_the_arbiter_counts_the_step_limit() -> None:
 def test_the_goal_at_the_last_allowed_step_counts_as_reached() -> None:
     rig = Rig(p=0.0, step_limit=1)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.observe(terminated=True)
     assert rig.only(RecordEpisode).episode.outcome is Outcome.REACHED
 
@@ -398,7 +407,7 @@ def test_the_goal_at_the_last_allowed_step_counts_as_reached() -> None:
 def test_a_refused_command_of_the_logging_policy_aborts_without_that_step() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     assert kinds(rig.observe(refusal=Refusal.OUTSIDE_WORKSPACE)) == [Hold, RecordEpisode]
     episode = rig.only(RecordEpisode).episode
     assert (episode.outcome, episode.reason) == (Outcome.ABORTED, "the plant refused: outside workspace")
@@ -416,7 +425,7 @@ def test_where_the_plant_refuses_the_augmentor_the_logging_policy_stands_in() ->
     assert rig.last(Move).step == 0
     rig.observe()
     step = rig.only(RecordStep).step
-    assert (step.source, step.rejection, step.augmentations_left) == (ROUTINE, Rejection.OUTSIDE_WORKSPACE, 20)
+    assert (step.source, step.rejection, step.augmentations_left) == (LOGGING, Rejection.OUTSIDE_WORKSPACE, 20)
     assert not rig.last(Ask).query.handoff
 
 
@@ -466,11 +475,11 @@ def test_an_unknown_reward_stays_unknown() -> None:
 def test_in_shadow_both_are_asked_and_recorded_and_the_logging_policy_acts() -> None:
     rig = Rig(Mode.SHADOW)
     rig.begin()
-    assert rig.only(Ask).sources == (ROUTINE, AUGMENTOR)
+    assert rig.only(Ask).sources == (LOGGING, AUGMENTOR)
     rig.both()
     rig.observe()
     step = rig.only(RecordStep).step
-    assert step.source is ROUTINE
+    assert step.source is LOGGING
     assert step.action.tolist() == step.logging_proposal.tolist() == SLOW.tolist()
     assert step.augmentor_proposal.tolist() == FAST.tolist()
     assert np.isnan(step.draw)
@@ -489,7 +498,7 @@ def test_in_evaluate_the_augmentor_acts_alone() -> None:
     rig = Rig(Mode.EVALUATE)
     rig.begin()
     assert rig.only(Ask).sources == (AUGMENTOR,)
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.propose(AUGMENTOR, FAST, model_hash="abc")
     rig.observe()
     step = rig.only(RecordStep).step
@@ -586,8 +595,8 @@ def test_foreign_receipts_confirm_nothing() -> None:
 def test_a_duplicate_answer_does_not_command_twice() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
-    assert rig.propose(ROUTINE, -SLOW) == []
+    rig.propose(LOGGING, SLOW)
+    assert rig.propose(LOGGING, -SLOW) == []
     assert len([action for action in rig.log if isinstance(action, Move)]) == 1
     assert rig.arbiter.drops == {Drop.DUPLICATE: 1}
 
@@ -596,8 +605,8 @@ def test_events_of_other_episodes_and_steps_are_counted_and_dropped() -> None:
     rig = Rig()
     rig.begin()
     for event in (
-        Proposal(EPISODE - 1, 0, ROUTINE, SLOW),
-        Proposal(EPISODE, 1, ROUTINE, SLOW),
+        Proposal(EPISODE - 1, 0, LOGGING, SLOW),
+        Proposal(EPISODE, 1, LOGGING, SLOW),
         Observation(EPISODE, 0, np.zeros(2)),
         Deadline(EPISODE, 4, Party.LOGGING_POLICY),
         Deadline(EPISODE, 0, Party.PLANT),
@@ -610,9 +619,9 @@ def test_events_of_other_episodes_and_steps_are_counted_and_dropped() -> None:
 def test_an_observation_seen_twice_makes_no_second_step() -> None:
     rig = Rig(p=0.0)
     rig.begin()
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     rig.observe((0.4, 0.5))
-    rig.propose(ROUTINE, SLOW)
+    rig.propose(LOGGING, SLOW)
     assert rig.observe((0.4, 0.5), step=1) == []
     assert rig.arbiter.state is State.MOVING
 
@@ -623,7 +632,7 @@ def test_a_stop_ends_the_episode_safely_wherever_it_is(feeds: int) -> None:
     events = [
         rig.start,
         Observation(EPISODE, 0, np.array([0.5, 0.5])),
-        Proposal(EPISODE, 0, ROUTINE, SLOW),
+        Proposal(EPISODE, 0, LOGGING, SLOW),
     ]
     for event in events[:feeds]:
         rig.feed(event)
@@ -645,7 +654,7 @@ def test_episodes_follow_each_other_without_traces() -> None:
     first = rig.last(RecordEpisode).episode
     rig.begin()
     assert rig.last(Ask).query.handoff
-    assert rig.last(Ask).sources == (ROUTINE, AUGMENTOR), "a new episode has a new budget"
+    assert rig.last(Ask).sources == (LOGGING, AUGMENTOR), "a new episode has a new budget"
     rig.both()
     rig.observe(terminated=True)
     second = rig.last(RecordEpisode).episode
@@ -656,7 +665,7 @@ def test_episodes_follow_each_other_without_traces() -> None:
 def test_times_are_those_of_the_events() -> None:
     rig = Rig(p=0.0)
     rig.begin(time_ns=10)
-    rig.propose(ROUTINE, SLOW, time_ns=20)
+    rig.propose(LOGGING, SLOW, time_ns=20)
     rig.observe(terminated=True, time_ns=30)
     episode = rig.only(RecordEpisode).episode
     assert (episode.start_time_ns, episode.steps[0].time_ns, episode.end_time_ns) == (5, 20, 30)

@@ -15,7 +15,6 @@ from lift_ros.collection.exchange import (
     Event,
     Hold,
     Instruction,
-    Limits,
     Move,
     Observation,
     Party,
@@ -30,6 +29,7 @@ from lift_ros.collection.exchange import (
     Stop,
 )
 from lift_ros.collection.records import Mode, Source, same
+from lift_ros.positioning.problem import Limits
 
 # The same examples everywhere, and no clock: a loaded machine must not fail what is right.
 CALM = settings(
@@ -174,13 +174,10 @@ def test_the_budget_is_never_negative_and_matches_the_augmentations(history: tup
 @given(histories())
 def test_handoff_is_at_step_0_and_after_exactly_the_augmentors_steps(history: tuple[bool, list[Event]]) -> None:
     for part in episodes_of(flat(play(*history))):
-        augmented = True
-        for action in part:
-            if isinstance(action, RecordStep):
-                augmented = action.step.source is Source.AUGMENTOR
-            if isinstance(action, Ask):
-                collecting = action.query.mode is Mode.COLLECT or action.query.step == 0
-                assert action.query.handoff == (augmented and collecting)
+        sources = {action.step.index: action.step.source for action in part if isinstance(action, RecordStep)}
+        for query in [action.query for action in part if isinstance(action, Ask)]:
+            augmented = query.mode is Mode.COLLECT and sources.get(query.step - 1) is Source.AUGMENTOR
+            assert query.handoff == (query.step == 0 or augmented)
 
 
 @CALM

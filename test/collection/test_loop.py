@@ -61,7 +61,7 @@ def test_the_step_limit_ends_an_episode() -> None:
     assert (episode.outcome, len(episode.steps)) == (Outcome.STEP_LIMIT, 4)
 
 
-def test_a_routine_that_goes_too_far_aborts_with_a_reason() -> None:
+def test_a_logging_policy_that_goes_too_far_aborts_with_a_reason() -> None:
     episode = run_episode(Line(start=(0.9, 0.9)), Creep(step=0.7), index=0, run_seed=1)
     assert (episode.outcome, episode.steps) == (Outcome.ABORTED, [])
     assert "0.7" in episode.reason

@@ -11,8 +11,19 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Receipt, Refusal, Reset
-from lift_ros.collection.notices import Failed, Model, Ready
+from lift_ros.collection.exchange import (
+    Failed,
+    Hold,
+    Model,
+    Move,
+    Observation,
+    Proposal,
+    Query,
+    Ready,
+    Receipt,
+    Refusal,
+    Reset,
+)
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step, same
 from lift_ros.messages import records
 from lift_ros.messages.records import EpisodeEnd
@@ -66,11 +77,7 @@ CASES: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes], Callable[
     "Query": (queries, lambda query: records.encode_query(query, NOW), records.decode_query),
     "Proposal": (proposals, records.encode_proposal, records.decode_proposal),
     "Command": (commands, lambda command: records.encode_command(command, NOW), records.decode_command),
-    "Receipt": (
-        receipts,
-        lambda receipt: records.encode_receipt(receipt, NOW),
-        lambda data: records.decode_receipt(data)[0],
-    ),
+    "Receipt": (receipts, lambda receipt: records.encode_receipt(receipt, NOW), records.decode_receipt),
     "Step": (steps, records.encode_step, records.decode_step),
     "Episode": (ends, records.encode_episode, records.decode_episode),
     "Model": (models, lambda model: records.encode_model(model, NOW), records.decode_model),

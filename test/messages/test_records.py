@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_samples import CASES, NOW, agree, make_step
 
-from lift_ros.collection.exchange import Hold, Move, Observation, Proposal, Query, Refusal
-from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.exchange import Failed, Hold, Move, Observation, Proposal, Query, Ready, Refusal
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
 from lift_ros.errors import UserError
 from lift_ros.messages import MessageError, records
@@ -136,11 +135,11 @@ def test_time_of_arrival_can_stand_in_for_the_senders() -> None:
 
 def test_frame_travels_with_observations_and_token_with_receipts() -> None:
     assert b"\x04\0\0\0rig\0" in records.encode_observation(Observation(0, 0, np.zeros(1)), frame_id="rig")
-    assert records.decode_receipt(records.encode_receipt(Ready(4), NOW, "token")) == (Ready(4), "token")
+    assert records.decode_receipt(records.encode_receipt(Ready(4, "token"), NOW)) == Ready(4, "token")
 
 
 def test_long_reason_is_cut_visibly_and_fits() -> None:
-    receipt, _ = records.decode_receipt(records.encode_receipt(Failed("ü" * 300), NOW))
+    receipt = records.decode_receipt(records.encode_receipt(Failed("ü" * 300), NOW))
     assert isinstance(receipt, Failed)
     assert receipt.reason.endswith("…")
     assert len(receipt.reason.encode()) <= 256

@@ -1,22 +1,22 @@
-"""The arbiter alone: what it waits for, repeats, withholds and gives up; its decisions are tested with its machine."""
+"""The arbiter's node alone: what it makes of messages, services and clocks; its decisions are tested without ROS."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from lone_node import Kept, lone_node
+from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Observation, Proposal, Receipt, Refusal
-from lift_ros.collection.notices import Failed, Ready
+from lift_ros.collection.exchange import Failed, Observation, Proposal, Ready, Receipt
 from lift_ros.collection.records import Source
+from lift_ros.collection.run_control import Situation
 from lift_ros.messages.records import CommandKind
-from lift_ros.nodes.arbiter_node import ArbiterNode
+from lift_ros.nodes.arbiter_node import SERVICES, ArbiterNode
 from lift_ros.nodes.diagnostics import Status
 
 VALUES = np.array([0.5, -0.25])
@@ -41,7 +41,7 @@ class Conversation:
         return self.node.diagnostics.status
 
     def ready(self, episode: int = 0, token: str = "first") -> None:
-        self.node._on_ready((Ready(episode), token))
+        self.node._on_ready(Ready(episode, token))
 
     def observe(self, episode: int, step: int, **changes: Any) -> None:
         self.node._on_observation(Observation(episode, step, VALUES, VALUES, reward=-1.0, **changes))
@@ -75,16 +75,14 @@ class Conversation:
 
     def later(self, seconds: float) -> None:
         """Let time pass for the arbiter's clocks."""
-        outbox = self.node._outbox
+        control = self.node._control
         passed = int(seconds * 1e9)
-        outbox.commanded_ns -= passed
-        outbox.asked_ns -= passed
-        outbox._recorded_ns -= passed
-        outbox._repeated_ns -= passed
+        control.since = {party: since - passed for party, since in control.since.items()}
+        control._repeated_ns -= passed
         self.node._tick()
 
     def call(self, service: str) -> None:
-        answer = getattr(self.node, f"_serve_{service}")(Trigger.Request(), Trigger.Response())
+        answer = self.node._obey(*SERVICES[service], Trigger.Request(), Trigger.Response())
         assert answer.success
         assert answer.message
 
@@ -134,90 +132,6 @@ def test_the_record_is_repeated_while_no_receipt_comes_and_nothing_moves(talk: C
     assert talk.node.diagnostics.counted("repeats") == 3
 
 
-def test_repeats_do_not_come_faster_than_their_period(talk: Conversation) -> None:
-    talk.begin()
-    talk.queries()
-    talk.later(11.0)
-    for _ in range(50):
-        talk.node._tick()
-    assert talk.queries() == [(0, 0)]
-
-
-def test_before_the_first_move_the_routine_is_asked_again_instead_of_aborting(talk: Conversation) -> None:
-    talk.begin()
-    for _ in range(3):
-        talk.later(200.0)
-    talk.propose(0, 0, action=NOTHING)
-    assert talk.queries() == [(0, 0)] * 4
-    assert talk.episodes.take() == []
-    assert talk.status is Status.WAITING_FOR_LOGGING_POLICY
-    talk.propose(0, 0)
-    assert talk.commands()[-1] == ("MOVE", 0, 0)
-    assert talk.status is Status.RUNNING
-
-
-def test_before_the_first_observation_the_plant_is_told_again_instead_of_aborting(talk: Conversation) -> None:
-    talk.ready()
-    for _ in range(2):
-        talk.later(200.0)
-    assert talk.commands() == [("RESET", 0, 0)] * 3
-    assert talk.episodes.take() == []
-    assert talk.status is Status.WAITING_FOR_PLANT
-
-
-def test_after_the_first_move_a_silent_routine_aborts_and_the_next_episode_begins(talk: Conversation) -> None:
-    talk.first_step()
-    talk.later(200.0)
-    (ended,) = talk.episodes.take()
-    assert (ended.outcome, ended.steps) == (msg.Episode.OUTCOME_ABORTED, 1)
-    assert "logging policy did not answer" in ended.reason
-    assert talk.commands() == [("HOLD", 0, 1)]
-    talk.confirm(0, None)
-    assert talk.commands() == [("RESET", 1, 0)]
-
-
-def test_a_routine_without_an_action_aborts_at_once_after_the_first_move(talk: Conversation) -> None:
-    talk.first_step()
-    talk.propose(0, 1, action=NOTHING)
-    (ended,) = talk.episodes.take()
-    assert ended.outcome == msg.Episode.OUTCOME_ABORTED
-
-
-def test_a_silent_plant_aborts_after_the_first_move(talk: Conversation) -> None:
-    talk.first_step()
-    talk.propose(0, 1)
-    talk.later(200.0)
-    (ended,) = talk.episodes.take()
-    assert "plant did not answer" in ended.reason
-
-
-def test_episode_aborted_without_a_move_pauses_so_that_empty_ones_do_not_pile_up(talk: Conversation) -> None:
-    talk.begin()
-    talk.propose(0, 0, action=np.array([9.0, 0.0]))
-    talk.confirm(0, None)
-    talk.later(1000.0)
-    assert len(talk.episodes.take()) == 1
-    assert talk.status is Status.PAUSED
-    assert "length 9" in talk.node.diagnostics.detail
-    talk.commands()
-    talk.call("resume")
-    assert talk.commands() == [("RESET", 1, 0)]
-
-
-def test_emergency_stop_aborts_and_waits_for_resume(talk: Conversation) -> None:
-    talk.first_step()
-    talk.propose(0, 1)
-    talk.commands()
-    talk.observe(0, 1, refusal=Refusal.EMERGENCY_STOP)
-    talk.confirm(0, None)
-    (ended,) = talk.episodes.take()
-    assert "emergency stop" in ended.reason
-    assert ("RESET", 1, 0) not in talk.commands()
-    assert talk.status is Status.PAUSED
-    talk.call("resume")
-    assert talk.commands() == [("RESET", 1, 0)]
-
-
 def test_pause_withholds_the_next_move_and_resume_makes_it(talk: Conversation) -> None:
     talk.first_step()
     talk.call("pause")
@@ -230,15 +144,6 @@ def test_pause_withholds_the_next_move_and_resume_makes_it(talk: Conversation) -
     talk.call("resume")
     assert talk.commands() == [("MOVE", 0, 1)]
     assert talk.status is Status.RUNNING
-
-
-def test_pause_between_episodes_begins_none(talk: Conversation) -> None:
-    talk.call("pause")
-    talk.ready()
-    talk.later(100.0)
-    assert talk.commands() == []
-    talk.call("resume")
-    assert talk.commands() == [("RESET", 0, 0)]
 
 
 def test_stop_ends_the_episode_and_start_begins_the_next(talk: Conversation) -> None:
@@ -277,22 +182,6 @@ def test_new_recorder_makes_the_arbiter_give_up_its_episode_and_go_on_where_it_s
     assert talk.steps.take() == []
 
 
-def test_new_recorder_that_lost_the_episode_gets_it_again(talk: Conversation) -> None:
-    talk.begin(3)
-    talk.commands()
-    talk.ready(3, token="second")
-    assert talk.commands()[-1] == ("RESET", 3, 0)
-
-
-def test_announcements_of_the_same_recorder_change_nothing(talk: Conversation) -> None:
-    talk.first_step()
-    talk.ready(1)
-    talk.ready(5)
-    assert talk.commands() == []
-    talk.propose(0, 1)
-    assert talk.commands() == [("MOVE", 0, 1)]
-
-
 def test_failed_recorder_stops_collecting_until_it_is_ready_again(talk: Conversation) -> None:
     talk.first_step()
     talk.node._on_receipt(Failed("the disk is full"))
@@ -302,6 +191,14 @@ def test_failed_recorder_stops_collecting_until_it_is_ready_again(talk: Conversa
     assert "disk is full" in talk.node.diagnostics.detail
     talk.ready(1, token="second")
     assert talk.commands() == [("RESET", 1, 0)]
+
+
+def test_what_does_not_belong_on_a_topic_of_the_recorder_is_not_heard_there(talk: Conversation) -> None:
+    talk.first_step()
+    talk.node._on_receipt(Ready(9, "somebody"))
+    talk.node._on_ready(Failed("nobody"))
+    talk.propose(0, 1)
+    assert talk.commands() == [("MOVE", 0, 1)]
 
 
 def test_run_is_done_after_its_episodes_and_a_restarted_arbiter_knows() -> None:
@@ -371,25 +268,25 @@ def test_augmentor_that_missed_a_deadline_is_not_waited_for_until_it_speaks() ->
         assert node.diagnostics.counted("deadlines missed: augmentor") == 1
 
 
-def test_it_waits_for_a_model_before_the_first_move_where_it_was_told_to() -> None:
-    with conversation(p=1.0, augmentor_deadline=1.0, model_from=0) as node:
-        talk = Conversation(node)
-        talk.begin()
-        talk.propose(0, 0)
-        talk.propose(0, 0, AUGMENTOR, NOTHING)
-        talk.later(50.0)
-        assert ("MOVE", 0, 0) not in talk.commands()
-        assert talk.status is Status.WAITING_FOR_MODEL
-        assert talk.queries() == [(0, 0), (0, 0)]
-        talk.propose(0, 0, AUGMENTOR)
-        assert talk.commands() == [("MOVE", 0, 0)]
-
-
-def test_answers_of_an_augmentor_that_was_not_asked_are_no_drops(talk: Conversation) -> None:
+def test_parameters_set_at_run_time_reach_the_run(talk: Conversation) -> None:
     talk.begin()
-    talk.propose(0, 0, AUGMENTOR)
-    talk.node.report()
-    assert not talk.node.diagnostics.drops
+    talk.node.set_parameters([Parameter("repeat_period", value=0.05), Parameter("p", value=1.0)])
+    settings = talk.node._control.settings
+    assert (settings.repeat_period, settings.p) == (0.05, 1.0)
+    talk.later(0.06)
+    assert talk.queries() == [(0, 0), (0, 0)]
+
+
+def test_every_situation_of_a_run_is_a_status() -> None:
+    assert {situation.name for situation in Situation} <= {status.name for status in Status}
+
+
+def test_the_receipt_of_an_episode_ends_the_repeats_of_its_steps(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.observe(0, 2, terminated=True)
+    talk.confirm(0, None)  # that of step 1 was lost
+    assert not talk.node._outbox._records
 
 
 def test_end_of_the_process_holds_the_plant_and_has_the_episode_recorded(talk: Conversation) -> None:
@@ -409,4 +306,3 @@ def test_latencies_are_reported(talk: Conversation) -> None:
     talk.propose(0, 1)
     values = {item.key for item in talk.node.diagnostics.message().values}
     assert {"step p50 [ms]", "plant p99 [ms]", "logging policy max [ms]", "recorder p50 [ms]"} <= values
-    assert time.monotonic_ns() > talk.node._outbox.commanded_ns

@@ -12,8 +12,7 @@ from message_samples import CASES, NOW, agree, make_step
 from rclpy.serialization import deserialize_message, serialize_message
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Hold, Observation, Proposal, Query
-from lift_ros.collection.notices import Ready
+from lift_ros.collection.exchange import Hold, Observation, Proposal, Query, Ready
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.messages import MessageError, records
 from lift_ros.messages.records import EpisodeEnd

@@ -12,12 +12,12 @@ from lone_node import Kept, lone_node
 from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Hold, Limits, Move, Refusal, Reset
+from lift_ros.collection.exchange import Hold, Move, Refusal, Reset
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
 from lift_ros.nodes.plant import PlantNode
 from lift_ros.nodes.positioning_simulator_node import PositioningSimulator
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Limits, Observed
 
 ACTION = np.array([0.1, 0.0])
 

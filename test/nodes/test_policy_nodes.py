@@ -12,8 +12,7 @@ from live_graph import write_model
 from lone_node import Kept, lone_node
 
 import lift_ros.msg as msg
-from lift_ros.collection.exchange import Query
-from lift_ros.collection.notices import Model
+from lift_ros.collection.exchange import Model, Query
 from lift_ros.collection.records import Mode, Source
 from lift_ros.errors import UserError
 from lift_ros.nodes.augmentor_node import Augmentor, load_checked_model

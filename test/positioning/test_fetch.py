@@ -62,6 +62,11 @@ def test_is_a_problem(task: Task) -> None:
     assert math.isnan(seen.reward) and not seen.terminated and seen.image is None
 
 
+def test_the_workspace_lies_around_the_gripper_at_rest(task: Task) -> None:
+    low, high = task.workspace
+    assert np.allclose((low + high) / 2, task.reset(0).position, rtol=0, atol=1e-6)
+
+
 def test_every_reset_is_the_same_whatever_came_before(task: Task) -> None:
     rng = np.random.default_rng(0)
     actions = rng.normal(0, 0.02, (8, 3))

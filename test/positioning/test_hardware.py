@@ -24,20 +24,19 @@ def scenario(**plant: Any) -> Scenario:
 
 
 def test_sizes_and_limits_are_known() -> None:
-    problem = scenario(workspace_low=[-1, -2], workspace_high=[1, 2]).make_problem()
-    assert (problem.observation_size, problem.action_size, problem.action_radius) == (4, 2, 0.5)
-    assert problem.workspace is not None
-    assert np.array_equal(problem.workspace, [[-1, -2], [1, 2]])
+    limits = scenario(workspace_low=[-1, -2], workspace_high=[1, 2], step_limit=7).limits
+    assert (limits.observation_size, limits.action_size, limits.action_radius, limits.step_limit) == (4, 2, 0.5, 7)
+    assert limits.workspace is not None
+    assert np.array_equal(limits.workspace, [[-1, -2], [1, 2]])
 
 
 def test_a_rig_may_have_no_box_of_positions() -> None:
-    assert scenario().make_problem().workspace is None
+    assert scenario().limits.workspace is None
 
 
-@pytest.mark.parametrize("call", [lambda rig: rig.reset(0), lambda rig: rig.step(np.zeros(2))])
-def test_hardware_is_not_simulated(call: Any) -> None:
+def test_hardware_is_not_simulated() -> None:
     with pytest.raises(UserError, match="lift run --plant hardware"):
-        call(scenario().make_problem())
+        scenario().make_problem()
 
 
 @pytest.mark.parametrize(
