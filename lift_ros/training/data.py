@@ -52,7 +52,7 @@ def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
         first = int(np.flatnonzero(missing)[0])
         raise UserError(
             f"{int(missing.sum())} of {len(missing)} episodes have steps without reward, the first is episode "
-            f"{arrays.episodes[first]}; to label them in hindsight choose reward hindsight (`lift train --reward hindsight`)"
+            f"{arrays.episodes[first]}; label them with the option reward=hindsight (`lift train --reward hindsight`)"
         )
     left_out = {reason: int(episodes.sum()) for reason, episodes in labels.unknown.items() if episodes.any()}
     keep = ~missing | labels.labelled

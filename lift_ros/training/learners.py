@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.cql import CQL, Batch, CQLSettings
+from lift_ros.training.cql import CQL, Batch
 from lift_ros.training.dense import Adam, DenseParameters, ScalarAdam
 from lift_ros.training.options import TrainingOptions
 
@@ -52,25 +53,8 @@ class CQLLearner:
 
     def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> None:
         self._options = options
-        self._settings = CQLSettings(
-            observation_size=observation_size,
-            action_size=action_size,
-            hidden=options.hidden,
-            critics=options.critics,
-            batch_size=options.batch_size,
-            action_samples=options.action_samples,
-            actor_learning_rate=options.actor_learning_rate,
-            critic_learning_rate=options.critic_learning_rate,
-            temperature_learning_rate=options.temperature_learning_rate,
-            alpha_learning_rate=options.alpha_learning_rate,
-            conservative_weight=options.conservative_weight,
-            alpha_threshold=options.alpha_threshold,
-            gamma=options.gamma,
-            tau=options.tau,
-            initial_temperature=options.initial_temperature,
-            initial_alpha=options.initial_alpha,
-        )
-        self.cql = CQL(self._settings, options.seed, threads)
+        self._action_size = action_size
+        self.cql = CQL(options, observation_size, action_size, threads)
         self._average = self.cql.actor.values.clone()
         self._updates = 0
 
@@ -99,21 +83,22 @@ class CQLLearner:
 
     def networks(self) -> Tensors:
         """Return the averaged actor's mean and the critics."""
-        tensors = _named(self.cql.actor.views(self._average), "actor", self._settings.action_size)
+        *hidden, last = self.cql.actor.views(self._average)
+        tensors = name_layers("actor", map(_split, [*hidden, last[:, : self._action_size]]))
         for index, critic in enumerate(self.cql.critics):
-            tensors.update(_named(critic.online.layers, f"critics.{index}", 1))
+            tensors.update(name_layers(f"critics.{index}", map(_split, critic.online.layers)))
         return tensors
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return weights, optimisers and random state."""
         cql = self.cql
-        tensors: Tensors = {"average": _copy(self._average), "generator": _copy(cql.generator.get_state())}
+        tensors: Tensors = {"average": to_array(self._average), "generator": to_array(cql.generator.get_state())}
         facts: dict[str, Any] = {"updates": self._updates}
         for name, parameters, adam in self._parts():
-            tensors[f"{name}.values"] = _copy(parameters.values)
+            tensors[f"{name}.values"] = to_array(parameters.values)
             if adam is not None:
-                tensors[f"{name}.first"] = _copy(adam.first)
-                tensors[f"{name}.second"] = _copy(adam.second)
+                tensors[f"{name}.first"] = to_array(adam.first)
+                tensors[f"{name}.second"] = to_array(adam.second)
                 facts[f"{name}.steps"] = adam.steps
         for name, scalar in self._scalars():
             facts[name] = [scalar.value, scalar.first, scalar.second, scalar.steps]
@@ -148,18 +133,23 @@ class CQLLearner:
         return [("log_temperature", self.cql.log_temperature), ("log_alpha", self.cql.log_alpha)]
 
 
-def _named(layers: list[torch.Tensor], prefix: str, outputs: int) -> Tensors:
-    """Return layers as the model file names them; of the last layer only the first `outputs` columns."""
+def name_layers(prefix: str, layers: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Tensors:
+    """Return the weights (outputs, inputs) and biases of layers under the names of the model file."""
     tensors: Tensors = {}
-    for index, layer in enumerate(layers):
-        used = layer if index < len(layers) - 1 else layer[:, :outputs]
-        tensors[f"{prefix}.{index}.weight"] = _copy(used[:-1].t())
-        tensors[f"{prefix}.{index}.bias"] = _copy(used[-1])
+    for index, (weight, bias) in enumerate(layers):
+        tensors[f"{prefix}.{index}.weight"] = to_array(weight)
+        tensors[f"{prefix}.{index}.bias"] = to_array(bias)
     return tensors
 
 
-def _copy(tensor: torch.Tensor) -> npt.NDArray[Any]:
+def to_array(tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """Return a contiguous copy of a tensor."""
     return np.ascontiguousarray(tensor.detach().numpy()).copy()
+
+
+def _split(layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weight and bias of a layer that keeps its bias in its last row."""
+    return layer[:-1].t(), layer[-1]
 
 
 def _fill(tensor: torch.Tensor, array: npt.NDArray[Any]) -> None:

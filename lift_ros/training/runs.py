@@ -27,9 +27,7 @@ class RecordedRuns:
     action_radius: float | None  # if the runs tell it
 
 
-def load_runs(
-    paths: Sequence[str | Path], *, episodes: int | None = None, skip_bad: bool = False
-) -> RecordedRuns:
+def load_runs(paths: Sequence[str | Path], *, episodes: int | None = None, skip_bad: bool = False) -> RecordedRuns:
     """Load runs whole, or the first `episodes` of each; a run may still be growing behind these."""
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 import lift_ros
+from lift_ros.bags.arrays import gather
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
@@ -22,9 +23,10 @@ from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, from_episodes
+from lift_ros.training.data import TrainingData, make_data
 from lift_ros.training.learners import Learner, make_learner
 from lift_ros.training.options import TrainingOptions
+from lift_ros.training.runs import RecordedRuns
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
 _LOSS_WINDOW = 100
@@ -51,7 +53,7 @@ def best_path(model: str | Path) -> Path:
 
 
 def train(
-    episodes: Sequence[Episode] | TrainingData,
+    episodes: RecordedRuns | Sequence[Episode],
     options: TrainingOptions | None = None,
     *,
     action_radius: float,
@@ -64,9 +66,8 @@ def train(
     resume: bool = False,
     stop: Callable[[], bool] | None = None,
     tensorboard: str | Path | None = None,
-    sources: Sequence[Mapping[str, Any]] = (),
 ) -> TrainingResult:
-    """Train on episodes, write the model to `out` where given, and return it.
+    """Train on what `load_runs` gave, or on episodes in memory, write the model to `out` where given, and return it.
 
     `stop` is asked after every update; once it says yes, the training ends with a usable model and, with `out`,
     a checkpoint from which `resume` continues to the very result of an uninterrupted training. With a `judge`
@@ -75,7 +76,11 @@ def train(
     options = TrainingOptions() if options is None else options
     if resume and out is None:
         raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
-    data = episodes if isinstance(episodes, TrainingData) else from_episodes(episodes)
+    if isinstance(episodes, RecordedRuns):
+        arrays, sources = episodes.arrays, episodes.sources
+    else:
+        arrays, sources = gather(episodes), []
+    data = make_data(arrays, options.reward)
     threads = threads or _default_threads()
     writer = _summary_writer(tensorboard)
     # Our CQL brings threads of its own and computes the same numbers with any number of them.
@@ -97,7 +102,7 @@ class _Run:
         data: TrainingData,
         options: TrainingOptions,
         action_radius: float,
-        sources: Sequence[Mapping[str, Any]],
+        sources: list[dict[str, Any]],
         threads: int,
     ) -> None:
         self._options = options
@@ -125,9 +130,9 @@ class _Run:
         self._identity = {
             "options": options.as_dict(),
             "action_radius": self._action_radius,
-            "data": {"episodes": data.episodes, "steps": data.steps, "digest": data.digest()},
+            "data": data.facts(),
         }
-        self._sources = [dict(source) for source in sources]
+        self._sources = sources
         self._pairs = self._sampler.pairs
 
     def close(self) -> None:
