@@ -51,7 +51,7 @@ TRAINING_KEYS = {
     "updates": Key(int, None, low=1, optional=True),
     "strategy": Key(str, None, choices=(*STRATEGIES, PLAIN), optional=True),
     "C": Key(float, None, low=0, optional=True),
-    "gamma": Key(float, None, low=0, high=1, optional=True),
+    "gamma": Key(float, None, above=0, high=1, optional=True),
     "scale_observations": Key(bool, None, optional=True),
     "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
     "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
