@@ -29,16 +29,24 @@ class ShortcutBatch:
     next_observations: Float32Array  # [batch, ...]
     next_actions: Float32Array  # [batch, action size] what was done next; zero after the last step of an episode
     terminals: Float32Array  # [batch, 1]
-    returns: Float32Array  # [batch, 1] G_i, what the recorded episode still collected from the start on
     starts: IntArray  # [batch] the flat step i at which each shortcut begins
     offsets: IntArray  # [batch] j − i
+    step_returns: Float32Array  # [steps] G_i of all that can be drawn, shared by all batches
 
     def __len__(self) -> int:
         return len(self.actions)
 
     def part(self, begin: int, end: int) -> ShortcutBatch:
         """Return the transitions from begin to end, sharing memory."""
-        return ShortcutBatch(*(getattr(self, name)[begin:end] for name in self.__slots__))
+        return ShortcutBatch(*[getattr(self, name)[begin:end] for name in _PER_ROW], step_returns=self.step_returns)
+
+    @property
+    def returns(self) -> Float32Array:
+        """G_i, what the recorded episodes still collected from each start on, as a column; few algorithms ask."""
+        return np.take(self.step_returns, self.starts)[:, None]
+
+
+_PER_ROW = ShortcutBatch.__slots__[:-1]
 
 
 class ShortcutSampler:
@@ -78,6 +86,7 @@ class ShortcutSampler:
         self._rng = generator(seed, "shortcuts") if rng is None else rng
         rule = Rule(gamma, C, action_radius, "uniform" if strategy == PLAIN else strategy)
         self._terminated = np.asarray(terminated, dtype=bool).reshape(-1)
+        self._truncated = not self._terminated.all()
         closed = self._terminated if final_observations is None else np.ones_like(self._terminated)
         nodes = make_nodes(actions, rewards, offsets, closed, rule)
         self._sums = nodes.sums
@@ -172,16 +181,19 @@ class ShortcutSampler:
         next_actions[ended] = 0
         next_observations = self._seen(after)
         next_observations[ended] = 0 if self._finals is None else self._finals[episode[ended]]
+        terminals = last.astype(np.float32)
+        if self._truncated:
+            terminals[ended] = self._terminated[episode[ended]]
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,
             rewards=np.take(self._rewards, stop - 1)[:, None],
             next_observations=next_observations,
             next_actions=next_actions,
-            terminals=(last & np.take(self._terminated, episode)).astype(np.float32)[:, None],
-            returns=np.take(self._returns, start)[:, None],
+            terminals=terminals[:, None],
             starts=start,
             offsets=offset,
+            step_returns=self._returns,
         )
 
     def _seen(self, step: IntArray) -> Float32Array:
