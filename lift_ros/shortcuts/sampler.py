@@ -38,7 +38,7 @@ class ShortcutBatch:
 
     def part(self, begin: int, end: int) -> ShortcutBatch:
         """Return the transitions from begin to end, sharing memory."""
-        return ShortcutBatch(*[getattr(self, name)[begin:end] for name in _PER_ROW], step_returns=self.step_returns)
+        return ShortcutBatch(*[*(getattr(self, name)[begin:end] for name in _PER_ROW), self.step_returns])
 
     @property
     def returns(self) -> Float32Array:

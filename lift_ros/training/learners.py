@@ -21,10 +21,6 @@ from lift_ros.training.options import TrainingOptions
 class Learner(Protocol):
     """Something that improves with every mini-batch; actions in a batch are divided by the action radius."""
 
-    @property
-    def critics(self) -> int:
-        """How many critics `networks` gives."""
-
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Learn from a mini-batch and return the losses."""
 
@@ -57,11 +53,6 @@ class CQLLearner:
         self.cql = CQL(options, observation_size, action_size, threads)
         self._average = self.cql.actor.values.clone()
         self._updates = 0
-
-    @property
-    def critics(self) -> int:
-        """How many critics there are."""
-        return self._options.critics
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Make one step of CQL."""

@@ -70,11 +70,6 @@ class StockLearner:
         self._updates = 0
         self.networks()  # refuses what cannot be exported before any work is done
 
-    @property
-    def critics(self) -> int:
-        """How many critics can be exported."""
-        return len(self._q_functions())
-
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Hand the mini-batch to d3rlpy's own update."""
         stock = TorchMiniBatch(

@@ -67,7 +67,7 @@ def test_calql_learns_with_what_the_episodes_still_collected(monkeypatch: pytest
 def test_hands_options_over() -> None:
     learner = StockLearner(tiny(algorithm="IQL", expectile=0.9, critics=3), 2, 2)
     config = learner.algorithm.config
-    assert config.expectile == 0.9 and config.n_critics == 3 and learner.critics == 3
+    assert config.expectile == 0.9 and config.n_critics == 3 and "critics.2.0.weight" in learner.networks()
 
 
 def test_names_unknown_algorithms_and_options() -> None:
