@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.errors import UserError
-from lift_ros.policies.learned import load_model
+from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import load_scenario
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
@@ -55,16 +55,11 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     options = preset("fast", scenario, seed=job.seed, **job.options)
     recorded = load_runs([job.run], episodes=job.episodes)
     out = Path(job.out)
-    if not _is_trained(out, options.as_dict(), recorded.sources):
-        train(
-            recorded,
-            options,
-            action_radius=scenario.action_radius,
-            out=out,
-            threads=job.threads,
-            stop=_reporter(options.updates, report),
-        )
-    report({"model": str(out), **_facts_of(out)})
+    policy = _already_trained(out, options.as_dict(), recorded.sources)
+    if policy is None:
+        radius, stop = scenario.action_radius, _reporter(options.updates, report)
+        policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
+    report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})
 
 
 def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[[], bool]:
@@ -83,19 +78,13 @@ def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[
     return stop
 
 
-def _is_trained(path: Path, options: dict[str, Any], bags: list[dict[str, Any]]) -> bool:
-    if not path.is_file():
-        return False
+def _already_trained(path: Path, options: dict[str, Any], bags: list[dict[str, Any]]) -> LearnedPolicy | None:
     try:
-        training = load_model(path).description.get("training", {})
+        policy = load_model(path)
     except UserError:
-        return False
-    return (training.get("bags"), training.get("options")) == (bags, options)
-
-
-def _facts_of(path: Path) -> dict[str, Any]:
-    policy = load_model(path)
-    return {"sha256": policy.hash, "algorithm": policy.algorithm}
+        return None  # there is none, or none that is whole
+    training = policy.description.get("training", {})
+    return policy if (training.get("options"), training.get("bags")) == (options, bags) else None
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
 from lift_ros.training.cql import CQL, Batch
-from lift_ros.training.dense import Adam, DenseParameters, ScalarAdam
+from lift_ros.training.dense import ScalarAdam
 from lift_ros.training.options import TrainingOptions
 
 
@@ -82,46 +83,40 @@ class CQLLearner:
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return weights, optimisers and random state."""
-        cql = self.cql
-        tensors: Tensors = {"average": to_array(self._average), "generator": to_array(cql.generator.get_state())}
-        facts: dict[str, Any] = {"updates": self._updates}
-        for name, parameters, adam in self._parts():
-            tensors[f"{name}.values"] = to_array(parameters.values)
-            if adam is not None:
-                tensors[f"{name}.first"] = to_array(adam.first)
-                tensors[f"{name}.second"] = to_array(adam.second)
-                facts[f"{name}.steps"] = adam.steps
-        for name, scalar in self._scalars():
-            facts[name] = [scalar.value, scalar.first, scalar.second, scalar.steps]
-        return tensors, facts
+        tensors = {name: to_array(tensor) for name, tensor in self._tensors().items()}
+        tensors["generator"] = to_array(self.cql.generator.get_state())
+        scalars = [dataclasses.astuple(scalar) for scalar in self._scalars()]
+        return tensors, {"updates": self._updates, "scalars": scalars}
 
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
         self._updates = int(facts["updates"])
-        _fill(self._average, tensors["average"])
         self.cql.generator.set_state(torch.from_numpy(tensors["generator"].copy()))
-        for name, parameters, adam in self._parts():
-            _fill(parameters.values, tensors[f"{name}.values"])
-            if adam is not None:
-                _fill(adam.first, tensors[f"{name}.first"])
-                _fill(adam.second, tensors[f"{name}.second"])
-                adam.steps = int(facts[f"{name}.steps"])
-        for name, scalar in self._scalars():
-            scalar.value, scalar.first, scalar.second, scalar.steps = facts[name]
+        for name, tensor in self._tensors().items():
+            _fill(tensor, tensors[name])
+        for adam in (self.cql.actor_adam, *(critic.adam for critic in self.cql.critics)):
+            adam.steps = self._updates
+        for scalar, values in zip(self._scalars(), facts["scalars"], strict=True):
+            scalar.value, scalar.first, scalar.second, scalar.steps = values
 
     def close(self) -> None:
         """End the threads."""
         self.cql.close()
 
-    def _parts(self) -> list[tuple[str, DenseParameters, Adam | None]]:
-        parts: list[tuple[str, DenseParameters, Adam | None]] = [("actor", self.cql.actor, self.cql.actor_adam)]
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Return all that an update changes, to be read or filled."""
+        adams = {"actor": self.cql.actor_adam}
+        found = {"average": self._average, "actor": self.cql.actor.values}
         for index, critic in enumerate(self.cql.critics):
-            parts.append((f"critics.{index}", critic.online, critic.adam))
-            parts.append((f"targets.{index}", critic.target, None))
-        return parts
+            adams[f"critics.{index}"] = critic.adam
+            found[f"critics.{index}"] = critic.online.values
+            found[f"targets.{index}"] = critic.target.values
+        for name, adam in adams.items():
+            found |= {f"{name}.first": adam.first, f"{name}.second": adam.second}
+        return found
 
-    def _scalars(self) -> list[tuple[str, ScalarAdam]]:
-        return [("log_temperature", self.cql.log_temperature), ("log_alpha", self.cql.log_alpha)]
+    def _scalars(self) -> tuple[ScalarAdam, ScalarAdam]:
+        return self.cql.log_temperature, self.cql.log_alpha
 
 
 def name_layers(prefix: str, layers: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Tensors:

@@ -173,11 +173,8 @@ class _Run:
                 _mix(progressed.losses, losses, progressed.done)
                 bar.advance(1, note=_note(progressed) if show and progressed.done % 20 == 0 else None)
                 self._log("loss", losses)
-                if (
-                    judge is not None
-                    and judge_every
-                    and (not progressed.done % judge_every or progressed.done == total)
-                ):
+                due = judge_every and (progressed.done % judge_every == 0 or progressed.done == total)
+                if judge is not None and due:
                     self._judge(judge)
                 if stop is not None and stop():
                     break
