@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
             "observation_size": SIZE,
             "action_size": SIZE,
             "action_radius": 0.5,
-            "critics": learner.critics,
+            "critics": 2,
         }
         with tempfile.TemporaryDirectory() as folder:
             write_tensor_file(Path(folder) / "model", {**learner.networks(), **scaling}, description)

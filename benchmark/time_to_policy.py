@@ -100,7 +100,7 @@ def ours(run: Path, scenario: Scenario, seed: int, limit: float, every: int) -> 
         return {"score": watch.reached.success}
 
     train(
-        recorded.data,
+        recorded,
         preset("fast", scenario, seed=seed),
         action_radius=scenario.action_radius,
         threads=THREADS,

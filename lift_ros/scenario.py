@@ -23,6 +23,7 @@ from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
 from lift_ros.positioning.problem import Limits, Problem
+from lift_ros.shortcuts.rule import PLAIN, STRATEGIES
 
 OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never from a parameter file
 SUFFIXES = (".yaml", ".yml")
@@ -48,7 +49,7 @@ COLLECTION_KEYS = {
 }
 TRAINING_KEYS = {
     "updates": Key(int, None, low=1, optional=True),
-    "strategy": Key(str, None, choices=("weighted", "inverse_distance", "uniform", "best", "none"), optional=True),
+    "strategy": Key(str, None, choices=(*STRATEGIES, PLAIN), optional=True),
     "C": Key(float, None, low=0, optional=True),
     "gamma": Key(float, None, above=0, high=1, optional=True),
     "scale_observations": Key(bool, None, optional=True),
@@ -95,7 +96,7 @@ class TrainingSettings:
     gamma: float | None
     scale_observations: bool | None
     draw: str | None  # start states uniform over transitions, or over episodes first
-    reward: str | None  # as recorded, or labelled in hindsight where nobody measures it
+    reward: str | None  # insist on recorded ones, or label those that nobody measured in hindsight
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import d3rlpy
 import torch
 from d3rlpy.torch_utility import TorchMiniBatch
 
-from lift_ros.training.cql import CQL, Batch, CQLSettings, Noise
+from lift_ros.training.cql import CQL, Batch, Noise
+from lift_ros.training.options import TrainingOptions
 
 
-def stock_cql(settings: CQLSettings) -> Any:
+@dataclass(frozen=True)
+class Sized:
+    """Options and the sizes of what is learned."""
+
+    options: TrainingOptions
+    observation_size: int
+    action_size: int
+
+    def cql(self, seed: int = 0, threads: int = 1) -> CQL:
+        """Return ours."""
+        options = replace(self.options, seed=seed)
+        return CQL(options, self.observation_size, self.action_size, threads)
+
+
+def stock_cql(case: Sized) -> Any:
     """Return d3rlpy's CQL with the same sizes and hyperparameters."""
+    settings = case.options
     encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=list(settings.hidden))
     algorithm = d3rlpy.algos.CQLConfig(
         actor_learning_rate=settings.actor_learning_rate,
@@ -31,7 +48,7 @@ def stock_cql(settings: CQLSettings) -> Any:
         conservative_weight=settings.conservative_weight,
         n_action_samples=settings.action_samples,
     ).create(device="cpu")
-    algorithm.create_impl((settings.observation_size,), settings.action_size)
+    algorithm.create_impl((case.observation_size,), case.action_size)
     return algorithm
 
 
@@ -65,15 +82,15 @@ def copy_weights(algorithm: Any, ours: CQL) -> None:
         critic.target.values.copy_(flatten(target))
 
 
-def random_batch(settings: CQLSettings, seed: int) -> Batch:
+def random_batch(case: Sized, seed: int) -> Batch:
     """Return a batch of plausible transitions."""
     generator = torch.Generator().manual_seed(seed)
-    size = settings.batch_size
+    size = case.options.batch_size
     return Batch(
-        torch.randn(size, settings.observation_size, generator=generator),
-        torch.rand(size, settings.action_size, generator=generator) * 2 - 1,
+        torch.randn(size, case.observation_size, generator=generator),
+        torch.rand(size, case.action_size, generator=generator) * 2 - 1,
         -torch.rand(size, generator=generator),
-        torch.randn(size, settings.observation_size, generator=generator),
+        torch.randn(size, case.observation_size, generator=generator),
         (torch.rand(size, generator=generator) < 0.1).float(),
     )
 
@@ -94,10 +111,10 @@ def to_stock(batch: Batch) -> TorchMiniBatch:
     )
 
 
-def stock_noise(settings: CQLSettings, seed: int) -> Noise:
+def stock_noise(case: Sized, seed: int) -> Noise:
     """Return what d3rlpy's update draws from torch's generator after `torch.manual_seed(seed)`."""
     torch.manual_seed(seed)
-    shape = (settings.action_samples, settings.batch_size, settings.action_size)
+    shape = (case.options.action_samples, case.options.batch_size, case.action_size)
     current = torch.normal(torch.zeros(shape), torch.ones(shape)).transpose(0, 1)
     following = torch.normal(torch.zeros(shape), torch.ones(shape)).transpose(0, 1)
     flat = torch.zeros(shape[0] * shape[1], shape[2]).uniform_(-1.0, 1.0)

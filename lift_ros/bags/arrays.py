@@ -19,6 +19,7 @@ PER_STEP = ("observations", "actions", "rewards", "positions", "sources", "image
 PER_EPISODE = (
     "final_observations",
     "final_positions",
+    "goals",
     "outcomes",
     "modes",
     "seeds",
@@ -44,6 +45,7 @@ class EpisodeArrays:
     offsets: IntArray  # [episodes + 1]
     final_observations: FloatArray  # [episodes, observation size]
     final_positions: FloatArray  # [episodes, position size]
+    goals: FloatArray  # [episodes, position size], NaN where s_W was not recorded
     outcomes: ByteArray  # [episodes], values of Outcome
     modes: ByteArray  # [episodes], values of Mode
     seeds: npt.NDArray[np.uint64]  # [episodes]
@@ -86,6 +88,7 @@ def gather(episodes: Sequence[Episode], runs: Sequence[int] | None = None, *, im
             offsets=np.cumsum([0, *(len(episode.steps) for episode, _ in kept)], dtype=np.int64),
             final_observations=_matrix([episode.final_observation for episode, _ in kept]),
             final_positions=_matrix([episode.final_position for episode, _ in kept]),
+            goals=_matrix([_goal(episode) for episode, _ in kept]),
             outcomes=np.array([episode.outcome for episode, _ in kept], dtype=np.uint8),
             modes=np.array([episode.mode for episode, _ in kept], dtype=np.uint8),
             seeds=np.array([episode.seed for episode, _ in kept], dtype=np.uint64),
@@ -94,6 +97,11 @@ def gather(episodes: Sequence[Episode], runs: Sequence[int] | None = None, *, im
         )
     except ValueError as error:
         raise UserError(f"the episodes have different dimensions ({error}); load runs of one plant.") from error
+
+
+def _goal(episode: Episode) -> FloatArray:
+    size = episode.steps[0].position.size
+    return episode.goal if episode.goal.size == size else np.full(size, np.nan)
 
 
 def _matrix(vectors: list[FloatArray]) -> FloatArray:

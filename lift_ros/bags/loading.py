@@ -262,6 +262,7 @@ class _Assembly:
             offsets=np.concatenate([[0], np.cumsum(left[present])]).astype(np.int64),
             final_observations=ends.final_observations[present],
             final_positions=ends.final_positions[present],
+            goals=ends.goals[present],
             outcomes=ends.outcomes[present],
             modes=ends.modes[present],
             seeds=ends.seeds[present],
@@ -342,6 +343,8 @@ class _Ends:
         self.seeds = table["seed"].astype(np.uint64)
         self.final_observations = table["final_observation"].copy()
         self.final_positions = table["final_position"].copy()
+        known = table["goal_size"] == shape.position
+        self.goals = np.where(known[:, None], table["goal"], np.nan)
         self.cut = np.zeros(count, dtype=bool)
         usual = (table["opcode"] == 5) & (table["channel"] == EPISODE_CHANNEL) & (table["encoding"] == LITTLE_ENDIAN)
         usual &= (table["frame_size"] == 1) & (table["reason_size"] == 1)
@@ -370,6 +373,7 @@ class _Ends:
             end.augmentations,
         )
         self.outcomes[number], self.modes[number], self.seeds[number] = episode.outcome, episode.mode, episode.seed
+        self.goals[number] = episode.goal if episode.goal.size == shape.position else np.nan
         if not cut:
             self.final_observations[number] = episode.final_observation
             self.final_positions[number] = episode.final_position

@@ -139,7 +139,7 @@ def strided(layout: np.dtype[Any], stride: int) -> np.dtype[Any]:
 
 @lru_cache(maxsize=64)
 def end_table(shape: Shape) -> np.dtype[Any]:
-    """Return the layout of the records of episodes' ends that have no reason, up to the final position."""
+    """Return the layout of the records of episodes' ends that have no reason, up to a goal as long as positions."""
     fields = _Fields()
     fields.add("stamp", "<u4", 2)
     fields.add("frame_size", "<u4")
@@ -156,6 +156,7 @@ def end_table(shape: Shape) -> np.dtype[Any]:
     fields.add("episode_return", "<f8")
     fields.vector("final_observation", shape.observation)
     fields.vector("final_position", shape.position)
+    fields.vector("goal", shape.position)
     return fields.build()
 
 

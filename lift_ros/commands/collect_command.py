@@ -17,10 +17,12 @@ from lift_ros.bags.fitting import fit_to_runs
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import MODES, CollectionPlan
 from lift_ros.collection.records import Episode, Mode
+from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import RANDOM_NAMES, UNCERTAINTY, UncertaintyModel
+from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
-from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +113,7 @@ def _make_augmentor(arguments: argparse.Namespace, scenario: Scenario) -> Policy
     if arguments.data is not None and arguments.augmentation != UNCERTAINTY:
         raise UserError("--data belongs to --augmentation uncertainty, the only one that learns from seen actions")
     if arguments.model is not None:
-        return _load_augmentor(arguments.model, scenario)
+        return load_fitting_model(arguments.model, scenario)
     if arguments.augmentation is None:
         return None
     augmentation = scenario.make_augmentation(arguments.augmentation)
@@ -120,20 +122,6 @@ def _make_augmentor(arguments: argparse.Namespace, scenario: Scenario) -> Policy
             raise UserError("--augmentation uncertainty needs the runs whose actions count as seen: --data RUN …")
         fit_to_runs(augmentation, arguments.data)
     return augmentation
-
-
-def _load_augmentor(path: Path, scenario: Scenario) -> Policy:
-    from lift_ros.policies.learned import load_model
-
-    model = load_model(path)
-    found = (model.observation_size, model.action_size, model.action_radius)
-    wanted = (scenario.observation_size, scenario.action_size, scenario.action_radius)
-    if found != wanted:
-        raise UserError(
-            f"model {path} is for observations of {found[0]}, actions of {found[1]} entries and radius {found[2]:g}, "
-            f"scenario {scenario.name} has {wanted[0]}, {wanted[1]} and {wanted[2]:g}: train one for this scenario"
-        )
-    return model
 
 
 def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmentor: Policy | None, mode: Mode) -> float:
@@ -147,13 +135,8 @@ def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmentor: Poli
 
 def _check_numbers(arguments: argparse.Namespace, episodes: int, p: float, budget: int) -> None:
     # Before the run is created: a wrong number must leave nothing behind.
-    for name, value, low, high in (
-        ("--episodes", episodes, 1, None),
-        ("--processes", arguments.processes, 1, None),
-        ("--seed", arguments.seed, 0, 2**63 - 1),
-        ("--p", p, 0, 1),
-        ("--budget", budget, 0, None),
-    ):
-        if not value >= low or (high is not None and value > high):
-            allowed = f"{low} or more" if high is None else f"between {low} and {high}"
-            raise UserError(f"{name} must be {allowed}, not {value}")
+    check_value("--episodes", episodes, COLLECTION_KEYS["episodes"])
+    check_value("--processes", arguments.processes, Key(int, low=1))
+    check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
+    check_value("--p", p, COLLECTION_KEYS["p"])
+    check_value("--budget", budget, COLLECTION_KEYS["augmentation_budget"])

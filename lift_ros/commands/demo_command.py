@@ -18,6 +18,8 @@ from lift_ros.graph.run import GraphResult, run_graph
 from lift_ros.graph.supervisor import GraphFailed
 from lift_ros.graph.table import GraphOptions
 from lift_ros.scenario import load_scenario
+from lift_ros.training.options import preset
+from lift_ros.training.runs import load_runs
 
 DONE_FILE = "demo-folder"
 
@@ -120,22 +122,12 @@ def _see_through(options: GraphOptions) -> GraphResult:
 
 
 def _train(arguments: argparse.Namespace, run_folder: Path, model: Path) -> None:
-    from lift_ros.training.options import preset
-    from lift_ros.training.runs import load_runs
     from lift_ros.training.trainer import train
 
     scenario = load_scenario(arguments.scenario)
     changes = {"seed": arguments.seed} | ({"updates": arguments.updates} if arguments.updates else {})
-    recorded = load_runs([run_folder])
     options = preset("fast", scenario, **changes)
-    train(
-        recorded.data,
-        options,
-        action_radius=scenario.action_radius,
-        out=model,
-        progress=True,
-        sources=recorded.sources,
-    )
+    train(load_runs([run_folder]), options, action_radius=scenario.action_radius, out=model, progress=True)
 
 
 def _commands(arguments: argparse.Namespace, sizes: Sizes) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lift_ros.errors import UserError
 from lift_ros.evaluation.comparison import compare, yardsticks
 from lift_ros.evaluation.convergence import DEFAULT_STEPS
-from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario, load_scenario
@@ -63,13 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _load(paths: Sequence[Path], scenario: Scenario) -> dict[str, Policy]:
     models: dict[str, Policy] = {}
     for path in paths:
-        policy = load_model(path)
-        sizes = (policy.observation_size, policy.action_size)
-        wanted = (scenario.observation_size, scenario.action_size)
-        if sizes != wanted:
-            raise UserError(
-                f"{path} takes observations of size {sizes[0]} and gives actions of size {sizes[1]}, but scenario "
-                f"{scenario.name} has {wanted[0]} and {wanted[1]}; evaluate it in the scenario it was trained for"
-            )
+        policy = load_fitting_model(path, scenario)
         models[path.name if path.name not in models else str(path)] = policy
     return models

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.collection.interruption import Interrupts
+from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.scenario import Scenario, load_scenario
-from lift_ros.training.options import PRESETS, TrainingOptions, convert_option, preset
-from lift_ros.training.runs import Recorded, load_runs
+from lift_ros.training.options import OPTION_KEYS, PRESETS, TrainingOptions, convert_option, preset
+from lift_ros.training.runs import RecordedRuns, load_runs
 
 _JUDGEMENTS = 20  # per training, unless told otherwise
 _CHECKPOINT_EVERY = 1000
+_NUMBERS = {
+    "evaluate_every": Key(int, low=1, optional=True),
+    "threads": Key(int, low=1, optional=True),
+    "checkpoint_every": Key(int, low=0),  # 0 writes none
+    "action_radius": Key(float, above=0, optional=True),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +33,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-shortcuts", action="store_true", help="train on plain transitions")
     parser.add_argument("--updates", type=int, help="number of updates")
     parser.add_argument("--seed", type=int, help="seed of weights, draws and noise (default: 0)")
-    parser.add_argument("--reward", choices=("recorded", "hindsight"), help="use the recorded reward, or label anew")
+    parser.add_argument(
+        "--reward",
+        choices=OPTION_KEYS["reward"].choices,
+        help="of episodes without measured rewards: refuse them (recorded), or label them by the distance to the goal, "
+        "once it is known (hindsight, the default unless a scenario says otherwise); measured rewards stay",
+    )
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="any other option; may be given again"
     )
@@ -47,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, and say where the model is; Ctrl-C ends early with a usable model and a checkpoint."""
     scenario = None if arguments.scenario is None else load_scenario(arguments.scenario)
     _check(arguments)
-    recorded = load_runs(arguments.runs, reward=arguments.reward, skip_bad=arguments.skip_bad)
+    recorded = load_runs(arguments.runs, skip_bad=arguments.skip_bad)
     if scenario is not None:
         _check_sizes(scenario, recorded)
     advice = scenario or recorded.scenario
@@ -65,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             with interrupts.held():
                 result = train(
-                    recorded.data,
+                    recorded,
                     options,
                     action_radius=radius,
                     out=arguments.out,
@@ -77,7 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
                     resume=arguments.resume,
                     stop=lambda: interrupts.requested,
                     tensorboard=arguments.tensorboard,
-                    sources=recorded.sources,
                 )
                 _report(arguments, recorded, result)
         except KeyboardInterrupt:
@@ -103,20 +114,16 @@ def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> Tr
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    for name in ("evaluate_every", "threads"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise UserError(f"--{name.replace('_', '-')} is {value}, but must be at least 1")
-    if arguments.checkpoint_every < 0:
-        raise UserError(f"--checkpoint-every is {arguments.checkpoint_every}, but must be at least 0 (0: none)")
+    for name, key in _NUMBERS.items():
+        check_value(f"--{name.replace('_', '-')}", getattr(arguments, name), key)
     if arguments.evaluate_every is not None and arguments.scenario is None:
         raise UserError("--evaluate-every needs --scenario, to know where to evaluate")
     if arguments.out.is_dir():
         raise UserError(f"--out {arguments.out} is a folder; name a file in it, for example model.safetensors")
 
 
-def _check_sizes(scenario: Scenario, recorded: Recorded) -> None:
-    found = (recorded.data.observations.shape[1], recorded.data.actions.shape[1])
+def _check_sizes(scenario: Scenario, recorded: RecordedRuns) -> None:
+    found = (recorded.arrays.observations.shape[1], recorded.arrays.actions.shape[1])
     wanted = (scenario.observation_size, scenario.action_size)
     if found != wanted:
         raise UserError(
@@ -125,10 +132,8 @@ def _check_sizes(scenario: Scenario, recorded: Recorded) -> None:
         )
 
 
-def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, recorded: Recorded) -> float:
+def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, recorded: RecordedRuns) -> float:
     if arguments.action_radius is not None:
-        if not 0 < arguments.action_radius < float("inf"):
-            raise UserError(f"--action-radius is {arguments.action_radius}, but must be a positive number")
         return float(arguments.action_radius)
     if scenario is not None:
         return scenario.action_radius
@@ -137,7 +142,9 @@ def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, rec
     raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
 
 
-def _report(arguments: argparse.Namespace, recorded: Recorded, result: Any) -> None:
+def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) -> None:
+    data = result.policy.description["training"]["data"]
+    left_out = recorded.left_out + [f"{count} episodes {reason}" for reason, count in data["left_out"].items()]
     if arguments.json:
         content = {
             "model": str(result.path),
@@ -147,15 +154,18 @@ def _report(arguments: argparse.Namespace, recorded: Recorded, result: Any) -> N
             "complete": result.complete,
             "losses": result.losses,
             "evaluations": result.evaluations,
-            "episodes": recorded.data.episodes,
-            "steps": recorded.data.steps,
-            "left_out": recorded.left_out,
+            "episodes": data["episodes"],
+            "steps": data["steps"],
+            "labelled": data["labelled"],
+            "left_out": left_out,
         }
         print(json.dumps(content))
         return
-    for reason in recorded.left_out:
+    for reason in left_out:
         print(f"left out: {reason}")
-    print(f"{result.path}: trained on {recorded.data.episodes} episodes, {recorded.data.steps} steps")
+    if data["labelled"]:
+        print(f"rewards of {data['labelled']} episodes were not recorded and are labelled in hindsight")
+    print(f"{result.path}: trained on {data['episodes']} episodes, {data['steps']} steps")
     print(f"model hash {result.policy.hash[:16]}")
     if result.evaluations:
         last = result.evaluations[-1]

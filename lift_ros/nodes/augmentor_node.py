@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import lift_ros.msg as msg
 from lift_ros.bags.fitting import fit_to_runs
 from lift_ros.collection.exchange import Model, Query
-from lift_ros.collection.proposals import RELATIVE_TOLERANCE
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
@@ -19,28 +17,7 @@ from lift_ros.nodes.base import run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
-from lift_ros.policies.learned import LearnedPolicy, load_model
-from lift_ros.scenario import Scenario
-
-
-def load_checked_model(path: str | Path, scenario: Scenario, sha256: str = "") -> LearnedPolicy:
-    """Return the policy of a model file that is whole, is the announced one, and fits the scenario's plant."""
-    policy = load_model(path)
-    if sha256 and policy.hash != sha256:
-        raise UserError(f"{path} has the hash {policy.hash[:12]}…, announced was {sha256[:12]}…; it was changed since")
-    sizes = (policy.observation_size, policy.action_size)
-    wanted = (scenario.observation_size, scenario.action_size)
-    if sizes != wanted:
-        raise UserError(
-            f"{path} maps observations of size {sizes[0]} to actions of size {sizes[1]}; "
-            f"scenario {scenario.name} needs {wanted[0]} and {wanted[1]}"
-        )
-    if policy.action_radius > scenario.action_radius * (1 + RELATIVE_TOLERANCE):
-        raise UserError(
-            f"{path} makes steps up to {policy.action_radius:g}; scenario {scenario.name} allows "
-            f"{scenario.action_radius:g}; train it for this plant"
-        )
-    return policy
+from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
 
 
 class Augmentor(PolicyNode):
@@ -61,7 +38,7 @@ class Augmentor(PolicyNode):
         elif policy is not None:
             self.serve(policy)
         elif self.value("model"):
-            self._swap(load_checked_model(self.value("model"), self.scenario))
+            self._swap(load_fitting_model(self.value("model"), self.scenario))
         self.connect()
         if policy is None:
             self.listen(msg.Model, qos.MODEL, decode_model, self._on_model, qos.LATCHED)
@@ -83,7 +60,7 @@ class Augmentor(PolicyNode):
     def _on_model(self, model: Model) -> None:
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""
         try:
-            policy = load_checked_model(model.path, self.scenario, model.sha256)
+            policy = load_fitting_model(model.path, self.scenario, model.sha256)
         except UserError as error:
             self.diagnostics.count("models refused")
             self.get_logger().error(f"refused a model, the one before keeps serving: {error}")

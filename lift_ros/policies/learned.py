@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,27 @@ Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
 MODEL_KIND = "model"
 MODEL_VERSION = 1
 _LAYERS_LIMIT = 64
+_RADIUS_SLACK = 1e-6
+
+
+class Plant(Protocol):
+    """What a model has to fit; a scenario is one."""
+
+    @property
+    def name(self) -> str:
+        """How errors call it."""
+
+    @property
+    def observation_size(self) -> int:
+        """Number of entries of an observation."""
+
+    @property
+    def action_size(self) -> int:
+        """Number of entries of an action."""
+
+    @property
+    def action_radius(self) -> float:
+        """Length of the longest action."""
 
 
 class LearnedPolicy:
@@ -165,6 +186,26 @@ def _forward(layers: list[Layer], values: Float32Array) -> Float32Array:
 def load_model(path: str | Path) -> LearnedPolicy:
     """Read a model file whole, check it, try it, and return its policy."""
     return policy_from_file(read_tensor_file(path, MODEL_KIND), str(path))
+
+
+def load_fitting_model(path: str | Path, plant: Plant, sha256: str = "") -> LearnedPolicy:
+    """Read a model file for a plant: of the same sizes, with steps no longer than allowed, and the announced one."""
+    policy = load_model(path)
+    if sha256 and policy.hash != sha256:
+        raise UserError(f"{path} has the hash {policy.hash[:12]}…, announced was {sha256[:12]}…; it was changed since")
+    sizes = (policy.observation_size, policy.action_size)
+    wanted = (plant.observation_size, plant.action_size)
+    if sizes != wanted:
+        raise UserError(
+            f"{path} maps observations of size {sizes[0]} to actions of size {sizes[1]}, but {plant.name} has "
+            f"{wanted[0]} and {wanted[1]}; use it with the plant it was trained for"
+        )
+    if policy.action_radius > plant.action_radius * (1 + _RADIUS_SLACK):
+        raise UserError(
+            f"{path} makes steps up to {policy.action_radius:g}, but {plant.name} allows {plant.action_radius:g}; "
+            "train one for this plant"
+        )
+    return policy
 
 
 def policy_from_file(file: TensorFile, source: str) -> LearnedPolicy:

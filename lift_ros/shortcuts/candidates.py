@@ -23,8 +23,9 @@ def candidates(
 ) -> tuple[IntArray, FloatArray]:
     """Return the j's to which a shortcut may lead from step i, ascending, and the probability of each.
 
-    In a terminated episode of n steps j = n is the terminal state. In any other episode the state after the last
-    step is not part of the trajectory, so its last step has no candidates and both arrays are empty.
+    In a terminated episode of n steps j = n is the terminal state. In any other episode the state after the last step
+    is part of the trajectory only where it was observed, as it is in a run: then, too, say `terminated`. Else the last
+    step has no candidates and both arrays are empty.
     """
     rule = Rule(gamma, C, action_radius, strategy)
     steps = len(np.asarray(actions))

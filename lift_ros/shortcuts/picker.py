@@ -27,7 +27,9 @@ class ShortcutPicker(TransitionPickerProtocol):  # type: ignore[misc]
 
     `ReplayBuffer(…, transition_picker=ShortcutPicker(action_radius=0.3))` is all that d3rlpy needs. What a draw needs
     to know of an episode is computed when it is first asked for, and forgotten together with the episode; pairs of
-    all episodes together are kept while they take at most `memory_limit_bytes`.
+    all episodes together are kept while they take at most `memory_limit_bytes`. d3rlpy's episodes have no observation
+    after their last step, so that this step is a transition only where it terminated the episode; `ShortcutSampler`
+    knows more.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class ShortcutPicker(TransitionPickerProtocol):  # type: ignore[misc]
             next_action=next_action,
             terminal=float(terminal),
             interval=1,
-            rewards_to_go=rewards[stop - 1 :],
+            rewards_to_go=rewards[index:],
         )
 
     def _remember(self, episode: EpisodeBase) -> _Walk:
@@ -215,5 +217,5 @@ class _Transitions(Sequence[Any]):
             next_action=batch.next_actions[index],
             terminal=float(batch.terminals[index, 0]),
             interval=1,
-            rewards_to_go=self._sampler.rewards_to_go(int(batch.starts[index]), int(batch.offsets[index])),
+            rewards_to_go=self._sampler.rewards_to_go(int(batch.starts[index])),
         )

@@ -18,6 +18,7 @@ from lift_ros.array_types import BoolArray, FloatArray, IntArray
 from lift_ros.errors import UserError
 
 STRATEGIES = ("weighted", "inverse_distance", "uniform", "best")
+PLAIN = "none"  # no shortcuts: each step's own transition
 
 # The same sum added up in another order must not change the answer: 3·0.1 lies in the ball of radius 0.3.
 _RETURN_SLACK = 1e-12
@@ -56,7 +57,8 @@ class Nodes:
     gain: FloatArray  # [M] G_{j-1} − C·P_j: what a shortcut to here reaches; -inf at the first state
     reached: FloatArray  # [M] r_{j-1}, the reward of a shortcut to here; NaN at the first state
     base: IntArray  # [E] the first node of each episode
-    ends: IntArray  # [E] the largest admissible j: n in a terminated episode, n−1 in any other
+    ends: IntArray  # [E] the largest admissible j: n where the state after the last step is known, else n−1
+    returns: FloatArray  # [steps] G_i, what was still collected from each step on
     limit: float  # the largest squared length of a shortcut
 
     def admissible(self, starts: IntArray, stops: IntArray) -> BoolArray:
@@ -68,15 +70,18 @@ class Nodes:
         return inside
 
 
-def make_nodes(actions: Any, rewards: Any, offsets: Any, terminated: Any, rule: Rule) -> Nodes:
-    """Return the nodes of episodes given as flat arrays: episode e holds the steps offsets[e] to offsets[e+1]."""
+def make_nodes(actions: Any, rewards: Any, offsets: Any, closed: Any, rule: Rule) -> Nodes:
+    """Return the nodes of episodes given as flat arrays: episode e holds the steps offsets[e] to offsets[e+1].
+
+    An episode is closed where the state after its last step is known: it is terminal, or it was observed.
+    """
     actions, slack = _checked_actions(actions)
     rewards = _checked_rewards(rewards, len(actions), rule.strategy)
     offsets = _checked_offsets(offsets, len(actions))
-    terminated = np.asarray(terminated, dtype=bool).reshape(-1)
+    closed = np.asarray(closed, dtype=bool).reshape(-1)
     count = len(offsets) - 1
-    if len(terminated) != count:
-        raise UserError(f"terminated has {len(terminated)} entries, but offsets describe {count} episodes.")
+    if len(closed) != count:
+        raise UserError(f"terminated has {len(closed)} entries, but offsets describe {count} episodes.")
     size = len(actions) + count
     sums = np.zeros((size, actions.shape[1]))
     path = np.zeros(size)
@@ -86,17 +91,18 @@ def make_nodes(actions: Any, rewards: Any, offsets: Any, terminated: Any, rule: 
     base = offsets[:-1] + np.arange(count)
     lengths = np.sqrt(np.einsum("nd,nd->n", actions, actions))
     values = rewards.tolist()
+    all_returns = np.empty(len(actions))
     for node, first, stop in zip(base.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         last = node + stop - first
         np.cumsum(actions[first:stop], axis=0, out=sums[node + 1 : last + 1])
         np.cumsum(lengths[first:stop], out=path[node + 1 : last + 1])
-        returns = discounted_returns(values[first:stop], rule.gamma)
+        all_returns[first:stop] = returns = discounted_returns(values[first:stop], rule.gamma)
         level[node:last] = returns - rule.C * path[node:last]
         gain[node + 1 : last + 1] = returns - rule.C * path[node + 1 : last + 1]
         gain[node + 1 : last + 1] += _RETURN_SLACK * (np.abs(returns).max(initial=0) + rule.C * path[last])
         reached[node + 1 : last + 1] = rewards[first:stop]
-    ends = np.diff(offsets) - np.where(terminated, 0, 1)
-    return Nodes(sums, level, gain, reached, base, np.maximum(ends, 0), (rule.action_radius * (1 + slack)) ** 2)
+    ends = np.maximum(np.diff(offsets) - np.where(closed, 0, 1), 0)
+    return Nodes(sums, level, gain, reached, base, ends, all_returns, (rule.action_radius * (1 + slack)) ** 2)
 
 
 def discounted_returns(rewards: list[float], gamma: float) -> FloatArray:

@@ -13,7 +13,7 @@ from lift_ros.errors import UserError
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.draws import Draws
 from lift_ros.shortcuts.pairs import make_rows
-from lift_ros.shortcuts.rule import STRATEGIES, Rule, make_nodes
+from lift_ros.shortcuts.rule import PLAIN, STRATEGIES, Rule, make_nodes
 
 _BLOCK = 4096  # transitions drawn ahead: the price of a call into numpy is shared by several batches
 _BLOCK_BYTES = 1 << 23  # fewer of them where observations are images
@@ -27,17 +27,26 @@ class ShortcutBatch:
     actions: Float32Array  # [batch, action size]
     rewards: Float32Array  # [batch, 1]
     next_observations: Float32Array  # [batch, ...]
-    next_actions: Float32Array  # [batch, action size] what was done next; zero after a terminal state
+    next_actions: Float32Array  # [batch, action size] what was done next; zero after the last step of an episode
     terminals: Float32Array  # [batch, 1]
     starts: IntArray  # [batch] the flat step i at which each shortcut begins
     offsets: IntArray  # [batch] j − i
+    step_returns: Float32Array  # [steps] G_i of all that can be drawn, shared by all batches
 
     def __len__(self) -> int:
         return len(self.actions)
 
     def part(self, begin: int, end: int) -> ShortcutBatch:
         """Return the transitions from begin to end, sharing memory."""
-        return ShortcutBatch(*(getattr(self, name)[begin:end] for name in self.__slots__))
+        return ShortcutBatch(*[*(getattr(self, name)[begin:end] for name in _PER_ROW), self.step_returns])
+
+    @property
+    def returns(self) -> Float32Array:
+        """G_i, what the recorded episodes still collected from each start on, as a column; few algorithms ask."""
+        return np.take(self.step_returns, self.starts)[:, None]
+
+
+_PER_ROW = ShortcutBatch.__slots__[:-1]
 
 
 class ShortcutSampler:
@@ -46,7 +55,8 @@ class ShortcutSampler:
     Episode e holds the steps offsets[e] to offsets[e+1]. The start is uniform over all transitions or, with
     `episodes_first`, over episodes and then over the transitions of the chosen one. Pairs are computed beforehand if
     they take at most `memory_limit_bytes`, else each draw decides on the fly, with the same distribution. The strategy
-    `none` draws plain transitions.
+    `none` draws plain transitions. The last step of an episode that did not terminate is a transition only where
+    `final_observations` say what it led to.
     """
 
     def __init__(
@@ -67,18 +77,22 @@ class ShortcutSampler:
         seed: int = 0,
         rng: np.random.Generator | None = None,
     ) -> None:
-        if strategy not in (*STRATEGIES, "none"):
-            raise UserError(f"strategy is {strategy!r}, but must be one of {', '.join(STRATEGIES)} or none.")
+        if strategy not in (*STRATEGIES, PLAIN):
+            raise UserError(f"strategy is {strategy!r}, but must be one of {', '.join(STRATEGIES)} or {PLAIN}.")
         if memory_limit_bytes < 0:
             raise UserError(f"memory_limit_bytes is {memory_limit_bytes}, but must not be negative; 0 stores no pairs.")
         self.strategy = strategy
         self.episodes_first = episodes_first
         self._rng = generator(seed, "shortcuts") if rng is None else rng
-        rule = Rule(gamma, C, action_radius, "uniform" if strategy == "none" else strategy)
-        nodes = make_nodes(actions, rewards, offsets, terminated, rule)
+        rule = Rule(gamma, C, action_radius, "uniform" if strategy == PLAIN else strategy)
+        self._terminated = np.asarray(terminated, dtype=bool).reshape(-1)
+        self._truncated = not self._terminated.all()
+        closed = self._terminated if final_observations is None else np.ones_like(self._terminated)
+        nodes = make_nodes(actions, rewards, offsets, closed, rule)
         self._sums = nodes.sums
         self._actions = _float32(np.asarray(actions).reshape(-1, nodes.sums.shape[1]))
         self._rewards = _float32(np.asarray(rewards).reshape(-1))
+        self._returns = _float32(nodes.returns)
         self._observations = _kept(observations, len(self._actions))
         self._finals = self._checked_finals(final_observations, len(nodes.ends))
         self._offsets = np.asarray(offsets, dtype=np.int64)
@@ -93,7 +107,7 @@ class ShortcutSampler:
         self.pairs = self.transitions
         self.precomputed = True
         self._draws: Draws | None = None
-        if strategy != "none":
+        if strategy != PLAIN:
             rows = make_rows(nodes, 0 if strategy == "best" else memory_limit_bytes)
             self.pairs = int(rows.count.sum())
             self.precomputed = rows.table is not None or strategy == "best"
@@ -126,13 +140,13 @@ class ShortcutSampler:
             self._draw_ahead(int(state["ahead"]))
         self._used = int(state["used"])
 
-    def rewards_to_go(self, start: int, offset: int) -> Float32Array:
-        """Return the reward of a shortcut and all that was collected after it, as a column."""
+    def rewards_to_go(self, start: int) -> Float32Array:
+        """Return all that the recorded episode collected from a step on, as a column."""
         episode = int(np.searchsorted(self._offsets, start, side="right")) - 1
-        return self._rewards[start + offset - 1 : self._offsets[episode + 1], None]
+        return self._rewards[start : self._offsets[episode + 1], None]
 
     def _block(self) -> int:
-        numbers = 2 * self._observations[0].size + 2 * self._actions.shape[1] + 6
+        numbers = 2 * self._observations[0].size + 2 * self._actions.shape[1] + 7
         return min(_BLOCK, _BLOCK_BYTES // (4 * int(numbers)))
 
     def _draw_ahead(self, count: int) -> None:
@@ -155,9 +169,9 @@ class ShortcutSampler:
         start = np.take(self._row_step, row)
         stop = start + offset
         episode = np.take(self._row_episode, row)
-        terminal = stop == np.take(self._offsets, episode + 1)
-        ended = np.flatnonzero(terminal)
-        after = stop - terminal  # any step; what belongs after a terminal state is filled in below
+        last = stop == np.take(self._offsets, episode + 1)
+        ended = np.flatnonzero(last)
+        after = stop - last  # any step; what belongs after the last one is filled in below
         actions = _lines(self._actions, start)
         if self._draws is not None:
             long = np.flatnonzero(offset > 1)
@@ -167,15 +181,19 @@ class ShortcutSampler:
         next_actions[ended] = 0
         next_observations = self._seen(after)
         next_observations[ended] = 0 if self._finals is None else self._finals[episode[ended]]
+        terminals = last.astype(np.float32)
+        if self._truncated:
+            terminals[ended] = self._terminated[episode[ended]]
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,
             rewards=np.take(self._rewards, stop - 1)[:, None],
             next_observations=next_observations,
             next_actions=next_actions,
-            terminals=terminal.astype(np.float32)[:, None],
+            terminals=terminals[:, None],
             starts=start,
             offsets=offset,
+            step_returns=self._returns,
         )
 
     def _seen(self, step: IntArray) -> Float32Array:

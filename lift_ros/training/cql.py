@@ -12,39 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import torch
 
 from lift_ros.training.dense import Adam, DenseGradient, DenseParameters, DensePass, ScalarAdam, block_rows
+from lift_ros.training.options import TrainingOptions
 
 _LOG_STD_LIMITS = (-20.0, 2.0)
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ALPHA_LIMIT = 1e6
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class CQLSettings:
-    """Sizes and hyperparameters; names and defaults are the paper's."""
-
-    observation_size: int
-    action_size: int
-    hidden: tuple[int, ...] = (256, 256)
-    critics: int = 2
-    batch_size: int = 500
-    action_samples: int = 10
-    actor_learning_rate: float = 1e-3
-    critic_learning_rate: float = 1e-3
-    temperature_learning_rate: float = 1e-4
-    alpha_learning_rate: float = 1e-4
-    conservative_weight: float = 5.0
-    alpha_threshold: float = 10.0
-    gamma: float = 0.99
-    tau: float = 0.005
-    initial_temperature: float = 1.0
-    initial_alpha: float = 1.0
 
 
 class Batch(NamedTuple):
@@ -86,22 +64,22 @@ class _Gaussian(NamedTuple):
 class _Critic:
     """One critic with its target, buffers and optimiser."""
 
-    def __init__(self, settings: CQLSettings) -> None:
-        inputs = settings.observation_size + settings.action_size
-        sizes = (inputs, *settings.hidden, 1)
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+        inputs = observation_size + action_size
+        sizes = (inputs, *options.hidden, 1)
         self.online = DenseParameters(sizes)
         self.target = DenseParameters(sizes)
         self.adam = Adam(self.online.values)
         self.gradient = DenseGradient(self.online)
-        self._settings = settings
-        self._columns = slice(settings.observation_size, inputs)
-        candidates = 3 * settings.action_samples
-        most = max(1, block_rows(max(settings.hidden)) // candidates)
-        self._block = math.ceil(settings.batch_size / math.ceil(settings.batch_size / most))
+        self._tau = options.tau
+        self._columns = slice(observation_size, inputs)
+        candidates = 3 * options.action_samples
+        most = max(1, block_rows(max(options.hidden)) // candidates)
+        self._block = math.ceil(options.batch_size / math.ceil(options.batch_size / most))
         self._samples = DensePass(self.online, self._block * candidates)
-        self._data = DensePass(self.online, settings.batch_size)
-        self._targets = DensePass(self.target, settings.batch_size)
-        self._ones = torch.ones(settings.batch_size, 1)
+        self._data = DensePass(self.online, options.batch_size)
+        self._targets = DensePass(self.target, options.batch_size)
+        self._ones = torch.ones(options.batch_size, 1)
 
     def target_values(self, inputs: torch.Tensor) -> torch.Tensor:
         return self._targets.forward(inputs)[:, 0]
@@ -131,7 +109,7 @@ class _Critic:
         self.gradient.values.mul_(scale)
         self._data.backward(inputs, delta[:, None], self.gradient)
         self.adam.step(self.gradient.values, learning_rate)
-        self.target.values.lerp_(self.online.values, self._settings.tau)
+        self.target.values.lerp_(self.online.values, self._tau)
 
     def action_slopes(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the value of each row and its derivative by the action."""
@@ -142,30 +120,31 @@ class _Critic:
 class CQL:
     """Actor, critics and their targets, and the update that trains them."""
 
-    def __init__(self, settings: CQLSettings, seed: int, threads: int = 1) -> None:
-        """Draw initial weights from `seed`; with two threads or more the critics run side by side."""
-        self.settings = settings
-        self.generator = torch.Generator().manual_seed(seed)
-        self.actor = DenseParameters((settings.observation_size, *settings.hidden, 2 * settings.action_size))
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int = 1) -> None:
+        """Draw initial weights from the options' seed; with two threads or more the critics run side by side."""
+        self._options = options
+        self._observation_size, self._action_size = observation_size, action_size
+        self.generator = torch.Generator().manual_seed(options.seed)
+        self.actor = DenseParameters((observation_size, *options.hidden, 2 * action_size))
         self.actor.initialise(self.generator)
         self.actor_adam = Adam(self.actor.values)
         self.actor_gradient = DenseGradient(self.actor)
-        self._actor_pass = DensePass(self.actor, 2 * settings.batch_size)
-        self.critics = [_Critic(settings) for _ in range(settings.critics)]
+        self._actor_pass = DensePass(self.actor, 2 * options.batch_size)
+        self.critics = [_Critic(options, observation_size, action_size) for _ in range(options.critics)]
         for critic in self.critics:
             critic.online.initialise(self.generator)
             critic.target.values.copy_(critic.online.values)
-        self.log_temperature = ScalarAdam(math.log(settings.initial_temperature))
-        self.log_alpha = ScalarAdam(math.log(settings.initial_alpha))
-        batch, samples = settings.batch_size, settings.action_samples
-        observation, action = settings.observation_size, settings.action_size
-        self._action_columns = slice(observation, observation + action)
-        self._samples = torch.ones(batch, 3 * samples, observation + action + 1)
-        self._log_probabilities = torch.full((batch, 3 * samples), -action * math.log(2.0))
-        self._both_observations = torch.ones(2, batch, observation + 1)
-        self._inputs = torch.ones(3, batch, observation + action + 1)
+        self.log_temperature = ScalarAdam(math.log(options.initial_temperature))
+        self.log_alpha = ScalarAdam(math.log(options.initial_alpha))
+        batch, samples = options.batch_size, options.action_samples
+        inputs = observation_size + action_size
+        self._action_columns = slice(observation_size, inputs)
+        self._samples = torch.ones(batch, 3 * samples, inputs + 1)
+        self._log_probabilities = torch.full((batch, 3 * samples), -action_size * math.log(2.0))
+        self._both_observations = torch.ones(2, batch, observation_size + 1)
+        self._inputs = torch.ones(3, batch, inputs + 1)
         self._data_inputs, self._actor_inputs, self._next_inputs = self._inputs.unbind()
-        workers = min(threads, settings.critics) - 1
+        workers = min(threads, options.critics) - 1
         self._pool = ThreadPoolExecutor(workers, "critic") if workers > 0 else None
 
     def close(self) -> None:
@@ -175,8 +154,7 @@ class CQL:
 
     def draw_noise(self) -> Noise:
         """Draw the randomness of one update."""
-        settings = self.settings
-        shape = (settings.batch_size, settings.action_samples, settings.action_size)
+        shape = (self._options.batch_size, self._options.action_samples, self._action_size)
         both = torch.randn((2, *shape), generator=self.generator)
         uniform = torch.rand(shape, generator=self.generator).mul_(2.0).sub_(1.0)
         return Noise(both, uniform, torch.randn(shape[0], shape[2], generator=self.generator))
@@ -184,7 +162,7 @@ class CQL:
     @torch.no_grad()
     def update(self, batch: Batch, noise: Noise | None = None, rate_factor: float = 1.0) -> Losses:
         """Make one step of critics, α, temperature, actor and targets; `rate_factor` scales learning rates."""
-        settings = self.settings
+        options = self._options
         noise = self.draw_noise() if noise is None else noise
         self._fill(batch)
         current = self._propose(noise)
@@ -193,19 +171,19 @@ class CQL:
 
         first = self._per_critic(self._first_half)
         target = torch.stack([values for values, _, _ in first]).amin(dim=0)
-        wanted = batch.rewards + settings.gamma * target * (1.0 - batch.terminals)
+        wanted = batch.rewards + options.gamma * target * (1.0 - batch.terminals)
         errors = [values - wanted for _, values, _ in first]
         td_loss = sum(float((error * error).mean()) for error in errors)
         gaps = [
-            settings.conservative_weight * (peak - float(values.mean()) - settings.alpha_threshold)
+            options.conservative_weight * (peak - float(values.mean()) - options.alpha_threshold)
             for _, values, peak in first
         ]
         alpha = self._update_alpha(gaps)
-        scale = alpha * settings.conservative_weight
-        rate = rate_factor * settings.critic_learning_rate
+        scale = alpha * options.conservative_weight
+        rate = rate_factor * options.critic_learning_rate
 
         def second_half(index: int) -> tuple[torch.Tensor, torch.Tensor]:
-            delta = (2.0 * errors[index]).sub_(scale).div_(settings.batch_size)
+            delta = (2.0 * errors[index]).sub_(scale).div_(options.batch_size)
             critic = self.critics[index]
             critic.descend(self._data_inputs, delta, scale, rate)
             return critic.action_slopes(self._actor_inputs)
@@ -223,7 +201,7 @@ class CQL:
         )
 
     def _fill(self, batch: Batch) -> None:
-        size = self.settings.observation_size
+        size = self._observation_size
         self._both_observations[0, :, :size] = batch.observations
         self._both_observations[1, :, :size] = batch.next_observations
         self._samples[:, :, :size] = batch.observations[:, None]
@@ -233,7 +211,7 @@ class CQL:
 
     def _propose(self, noise: Noise) -> _Gaussian:
         """Put actions of actor and chance next to the observations; return the actor's answer to the current ones."""
-        batch, samples = self.settings.batch_size, self.settings.action_samples
+        batch, samples = self._options.batch_size, self._options.action_samples
         outputs = self._actor_pass.forward(self._both_observations.view(2 * batch, -1)).view(2, batch, -1)
         gaussian = _gaussian(outputs)
         actions, log_probability = _sample(_Gaussian(*(part[:, :, None] for part in gaussian)), noise.both)
@@ -250,7 +228,7 @@ class CQL:
         return target, critic.data_values(self._data_inputs), peak
 
     def _update_alpha(self, gaps: list[float]) -> float:
-        rate = self.settings.alpha_learning_rate
+        rate = self._options.alpha_learning_rate
         alpha = math.exp(self.log_alpha.value)
         if rate > 0.0:
             inside = alpha <= _ALPHA_LIMIT
@@ -258,10 +236,10 @@ class CQL:
         return min(math.exp(self.log_alpha.value), _ALPHA_LIMIT)
 
     def _update_temperature(self, log_probability: torch.Tensor) -> float:
-        rate = self.settings.temperature_learning_rate
+        rate = self._options.temperature_learning_rate
         if rate <= 0.0:
             return 0.0
-        loss = -math.exp(self.log_temperature.value) * (float(log_probability.mean()) - self.settings.action_size)
+        loss = -math.exp(self.log_temperature.value) * (float(log_probability.mean()) - self._action_size)
         self.log_temperature.step(loss, rate)
         return loss
 
@@ -274,7 +252,7 @@ class CQL:
         log_probability: torch.Tensor,
         rate_factor: float,
     ) -> float:
-        batch = self.settings.batch_size
+        batch = self._options.batch_size
         temperature = math.exp(self.log_temperature.value)
         values, lowest = torch.stack([values for values, _ in critics]).min(dim=0)
         slopes = torch.stack([slopes for _, slopes in critics])[lowest, torch.arange(batch)]
@@ -283,7 +261,7 @@ class CQL:
         self.actor_gradient.values.zero_()
         delta = torch.cat([by_raw, by_log_std], dim=1)
         self._actor_pass.backward(self._both_observations[0], delta, self.actor_gradient)
-        self.actor_adam.step(self.actor_gradient.values, rate_factor * self.settings.actor_learning_rate)
+        self.actor_adam.step(self.actor_gradient.values, rate_factor * self._options.actor_learning_rate)
         return float((temperature * log_probability - values).mean())
 
     def _per_critic(self, job: Callable[[int], _T]) -> list[_T]:

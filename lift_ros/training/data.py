@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
-from lift_ros.bags.arrays import EpisodeArrays, gather
-from lift_ros.bags.hindsight import NO_POSITIONS, UNFINISHED
-from lift_ros.collection.records import Episode
+from lift_ros.bags.arrays import EpisodeArrays
+from lift_ros.bags.hindsight import label
 from lift_ros.errors import UserError
 
 
@@ -26,90 +25,53 @@ class TrainingData:
     offsets: npt.NDArray[np.int64]
     terminated: npt.NDArray[np.bool_]
     final_observations: npt.NDArray[np.float32]
+    labelled: int  # episodes whose rewards were found in hindsight
+    left_out: dict[str, int]  # episodes that have no reward, by reason
 
-    @property
-    def episodes(self) -> int:
-        """Number of episodes."""
-        return len(self.terminated)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return len(self.rewards)
-
-    def digest(self) -> str:
-        """Return a SHA-256 of all arrays: the same data give the same value, wherever they were stored."""
+    def facts(self) -> dict[str, Any]:
+        """Return what the model file says of its data; the same arrays give the same digest, wherever they lay."""
         total = hashlib.sha256()
         arrays = (self.observations, self.actions, self.rewards, self.offsets, self.terminated, self.final_observations)
         for array in arrays:
             total.update(f"{array.dtype.str}{array.shape}".encode())
             total.update(np.ascontiguousarray(array).tobytes())
-        return total.hexdigest()
+        return {
+            "episodes": len(self.terminated),
+            "steps": len(self.rewards),
+            "digest": total.hexdigest(),
+            "labelled": self.labelled,
+            "left_out": self.left_out,
+        }
 
 
-def from_episodes(episodes: Sequence[Episode]) -> TrainingData:
-    """Gather episodes in memory; those without a step are left out."""
-    return from_arrays(gather(episodes))[0]
-
-
-def from_arrays(arrays: EpisodeArrays, reward: str = "recorded") -> tuple[TrainingData, dict[str, int]]:
-    """Return loaded episodes as training data, and how many were left out by reason.
-
-    With `reward` "hindsight" episodes without reward are labelled r_i = −‖s_{i+1} − s_W‖ with s_W their last position.
-    """
-    counts = np.diff(arrays.offsets)
-    keep = counts > 0
-    rewards = arrays.rewards
-    left_out: dict[str, int] = {}
-    if reward == "hindsight":
-        unknown = _sums(np.isnan(rewards), arrays.offsets) > 0
-        unfinished = unknown & ~arrays.terminated
-        no_positions = unknown & arrays.terminated & (arrays.positions.shape[1] == 0)
-        left_out = {UNFINISHED: int(unfinished.sum()), NO_POSITIONS: int(no_positions.sum())}
-        keep &= ~unfinished & ~no_positions
-        rewards = _labelled(arrays, np.repeat(unknown & keep, counts))
+def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
+    """Return episodes as training data; `reward` is the option of this name and decides about missing rewards."""
+    labels = label(arrays)
+    missing = np.logical_or.reduce([labels.labelled, *labels.unknown.values()])
+    if reward == "recorded" and missing.any():
+        first = int(np.flatnonzero(missing)[0])
+        raise UserError(
+            f"{int(missing.sum())} of {len(missing)} episodes have steps without reward, the first is episode "
+            f"{arrays.episodes[first]}; label them with the option reward=hindsight (`lift train --reward hindsight`)"
+        )
+    left_out = {reason: int(episodes.sum()) for reason, episodes in labels.unknown.items() if episodes.any()}
+    keep = ~missing | labels.labelled
     if not keep.any():
-        reasons = [f"{count} {reason}" for reason, count in left_out.items() if count]
+        reasons = [f"{count} {reason}" for reason, count in left_out.items()]
         raise UserError(f"there is no episode with a step to train on ({', '.join(reasons) or 'none was recorded'})")
+    counts = np.diff(arrays.offsets)
     rows = np.repeat(keep, counts)
     data = TrainingData(
         observations=arrays.observations[rows].astype(np.float32),
         actions=arrays.actions[rows],
-        rewards=rewards[rows],
+        rewards=labels.rewards[rows],
         offsets=np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64),
         terminated=arrays.terminated[keep],
         final_observations=arrays.final_observations[keep].astype(np.float32),
+        labelled=int(labels.labelled.sum()),
+        left_out=left_out,
     )
-    return checked(data), {reason: count for reason, count in left_out.items() if count}
-
-
-def _labelled(arrays: EpisodeArrays, rows: npt.NDArray[np.bool_]) -> FloatArray:
-    counts = np.diff(arrays.offsets)
-    some = counts > 0
-    after = np.empty_like(arrays.positions)
-    after[:-1] = arrays.positions[1:]
-    after[arrays.offsets[1:][some] - 1] = arrays.final_positions[some]
-    goals = np.repeat(arrays.final_positions, counts, axis=0)
-    rewards = arrays.rewards.copy()
-    rewards[rows] = 0.0 - np.linalg.norm(after[rows] - goals[rows], axis=1)
-    return rewards
-
-
-def _sums(values: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    total = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(total[offsets[1:]] - total[offsets[:-1]], dtype=np.int64)
-
-
-def checked(data: TrainingData) -> TrainingData:
-    """Refuse what no training can use: unknown rewards, values that are not finite, nothing to learn from."""
-    unknown = np.flatnonzero(~np.isfinite(data.rewards))
-    if len(unknown):
-        episode = int(np.searchsorted(data.offsets, unknown[0], side="right")) - 1
-        raise UserError(
-            f"{len(unknown)} of {data.steps} steps have no reward, the first in episode {episode} of those given; "
-            "label them in hindsight with --reward hindsight"
-        )
-    for name in ("observations", "actions", "final_observations"):
+    for name in ("observations", "actions", "rewards", "final_observations"):
         if not np.isfinite(getattr(data, name)).all():
             raise UserError(f"the {name} hold NaN or infinity; leave the damaged episodes out")
     return data

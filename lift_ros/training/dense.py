@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -152,14 +153,14 @@ class Adam:
         self._values.addcdiv_(self.first, self._scratch, value=-learning_rate / (1.0 - 0.9**self.steps))
 
 
+@dataclass
 class ScalarAdam:
     """Adam for a single number."""
 
-    def __init__(self, value: float) -> None:
-        self.value = value
-        self.first = 0.0
-        self.second = 0.0
-        self.steps = 0
+    value: float
+    first: float = 0.0
+    second: float = 0.0
+    steps: int = 0
 
     def step(self, gradient: float, learning_rate: float) -> None:
         """Move the number against `gradient`."""

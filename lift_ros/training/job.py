@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
+from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import load_scenario
+from lift_ros.training.options import preset
+from lift_ros.training.runs import load_runs
 
 _PR_SET_PDEATHSIG = 1
 REPORT_SECONDS = 0.5
-READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -48,41 +49,17 @@ def give_way(niceness: int) -> None:
 
 def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     """Train, unless the very same model is there already, and report it."""
-    from lift_ros.training import preset, train
+    from lift_ros.training.trainer import train  # here, since torch is slow to come and only this process needs it
 
     scenario = load_scenario(job.scenario)
     options = preset("fast", scenario, seed=job.seed, **job.options)
+    recorded = load_runs([job.run], episodes=job.episodes)
     out = Path(job.out)
-    if not _is_trained(out, options.as_dict(), job.episodes):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        train(
-            _read(job),
-            options,
-            action_radius=scenario.action_radius,
-            out=out,
-            threads=job.threads,
-            stop=_reporter(options.updates, report),
-            sources=[{"run": Path(job.run).name, "episodes": job.episodes}],
-        )
-    report({"model": str(out), **_facts_of(out)})
-
-
-def _read(job: TrainingJob) -> list[Episode]:
-    from lift_ros.bags import RunReader
-
-    for attempt in range(READ_ATTEMPTS):
-        reader = RunReader(job.run)
-        try:
-            episodes = [reader.episode(index) for index in reader.episode_indices if index < job.episodes]
-            break
-        except FileNotFoundError:  # the recorder completed, and so renamed, a file between listing and reading
-            if attempt == READ_ATTEMPTS - 1:
-                raise
-    if any(step.reward != step.reward for episode in episodes for step in episode.steps):
-        from lift_ros.bags.hindsight import hindsight
-
-        episodes, _ = hindsight(episodes)
-    return episodes
+    policy = _already_trained(out, options.as_dict(), recorded.sources)
+    if policy is None:
+        radius, stop = scenario.action_radius, _reporter(options.updates, report)
+        policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
+    report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})
 
 
 def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[[], bool]:
@@ -101,24 +78,13 @@ def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[
     return stop
 
 
-def _is_trained(path: Path, options: dict[str, Any], episodes: int) -> bool:
-    from lift_ros.policies.learned import load_model
-
-    if not path.is_file():
-        return False
+def _already_trained(path: Path, options: dict[str, Any], bags: list[dict[str, Any]]) -> LearnedPolicy | None:
     try:
-        training = load_model(path).description.get("training", {})
+        policy = load_model(path)
     except UserError:
-        return False
-    same_episodes = [source.get("episodes") for source in training.get("bags", [])] == [episodes]
-    return same_episodes and bool(training.get("options") == options)
-
-
-def _facts_of(path: Path) -> dict[str, Any]:
-    from lift_ros.policies.learned import load_model
-
-    policy = load_model(path)
-    return {"sha256": policy.hash, "algorithm": policy.algorithm}
+        return None  # there is none, or none that is whole
+    training = policy.description.get("training", {})
+    return policy if (training.get("options"), training.get("bags")) == (options, bags) else None
 
 
 def main() -> int:

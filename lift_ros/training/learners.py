@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,17 +14,13 @@ import torch
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.cql import CQL, Batch, CQLSettings
-from lift_ros.training.dense import Adam, DenseParameters, ScalarAdam
+from lift_ros.training.cql import CQL, Batch
+from lift_ros.training.dense import ScalarAdam
 from lift_ros.training.options import TrainingOptions
 
 
 class Learner(Protocol):
     """Something that improves with every mini-batch; actions in a batch are divided by the action radius."""
-
-    @property
-    def critics(self) -> int:
-        """How many critics `networks` gives."""
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Learn from a mini-batch and return the losses."""
@@ -52,32 +50,10 @@ class CQLLearner:
 
     def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> None:
         self._options = options
-        self._settings = CQLSettings(
-            observation_size=observation_size,
-            action_size=action_size,
-            hidden=options.hidden,
-            critics=options.critics,
-            batch_size=options.batch_size,
-            action_samples=options.action_samples,
-            actor_learning_rate=options.actor_learning_rate,
-            critic_learning_rate=options.critic_learning_rate,
-            temperature_learning_rate=options.temperature_learning_rate,
-            alpha_learning_rate=options.alpha_learning_rate,
-            conservative_weight=options.conservative_weight,
-            alpha_threshold=options.alpha_threshold,
-            gamma=options.gamma,
-            tau=options.tau,
-            initial_temperature=options.initial_temperature,
-            initial_alpha=options.initial_alpha,
-        )
-        self.cql = CQL(self._settings, options.seed, threads)
+        self._action_size = action_size
+        self.cql = CQL(options, observation_size, action_size, threads)
         self._average = self.cql.actor.values.clone()
         self._updates = 0
-
-    @property
-    def critics(self) -> int:
-        """How many critics there are."""
-        return self._options.critics
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Make one step of CQL."""
@@ -99,67 +75,67 @@ class CQLLearner:
 
     def networks(self) -> Tensors:
         """Return the averaged actor's mean and the critics."""
-        tensors = _named(self.cql.actor.views(self._average), "actor", self._settings.action_size)
+        *hidden, last = self.cql.actor.views(self._average)
+        tensors = name_layers("actor", map(_split, [*hidden, last[:, : self._action_size]]))
         for index, critic in enumerate(self.cql.critics):
-            tensors.update(_named(critic.online.layers, f"critics.{index}", 1))
+            tensors.update(name_layers(f"critics.{index}", map(_split, critic.online.layers)))
         return tensors
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return weights, optimisers and random state."""
-        cql = self.cql
-        tensors: Tensors = {"average": _copy(self._average), "generator": _copy(cql.generator.get_state())}
-        facts: dict[str, Any] = {"updates": self._updates}
-        for name, parameters, adam in self._parts():
-            tensors[f"{name}.values"] = _copy(parameters.values)
-            if adam is not None:
-                tensors[f"{name}.first"] = _copy(adam.first)
-                tensors[f"{name}.second"] = _copy(adam.second)
-                facts[f"{name}.steps"] = adam.steps
-        for name, scalar in self._scalars():
-            facts[name] = [scalar.value, scalar.first, scalar.second, scalar.steps]
-        return tensors, facts
+        tensors = {name: to_array(tensor) for name, tensor in self._tensors().items()}
+        tensors["generator"] = to_array(self.cql.generator.get_state())
+        scalars = [dataclasses.astuple(scalar) for scalar in self._scalars()]
+        return tensors, {"updates": self._updates, "scalars": scalars}
 
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
         self._updates = int(facts["updates"])
-        _fill(self._average, tensors["average"])
         self.cql.generator.set_state(torch.from_numpy(tensors["generator"].copy()))
-        for name, parameters, adam in self._parts():
-            _fill(parameters.values, tensors[f"{name}.values"])
-            if adam is not None:
-                _fill(adam.first, tensors[f"{name}.first"])
-                _fill(adam.second, tensors[f"{name}.second"])
-                adam.steps = int(facts[f"{name}.steps"])
-        for name, scalar in self._scalars():
-            scalar.value, scalar.first, scalar.second, scalar.steps = facts[name]
+        for name, tensor in self._tensors().items():
+            _fill(tensor, tensors[name])
+        for adam in (self.cql.actor_adam, *(critic.adam for critic in self.cql.critics)):
+            adam.steps = self._updates
+        for scalar, values in zip(self._scalars(), facts["scalars"], strict=True):
+            scalar.value, scalar.first, scalar.second, scalar.steps = values
 
     def close(self) -> None:
         """End the threads."""
         self.cql.close()
 
-    def _parts(self) -> list[tuple[str, DenseParameters, Adam | None]]:
-        parts: list[tuple[str, DenseParameters, Adam | None]] = [("actor", self.cql.actor, self.cql.actor_adam)]
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Return all that an update changes, to be read or filled."""
+        adams = {"actor": self.cql.actor_adam}
+        found = {"average": self._average, "actor": self.cql.actor.values}
         for index, critic in enumerate(self.cql.critics):
-            parts.append((f"critics.{index}", critic.online, critic.adam))
-            parts.append((f"targets.{index}", critic.target, None))
-        return parts
+            adams[f"critics.{index}"] = critic.adam
+            found[f"critics.{index}"] = critic.online.values
+            found[f"targets.{index}"] = critic.target.values
+        for name, adam in adams.items():
+            found |= {f"{name}.first": adam.first, f"{name}.second": adam.second}
+        return found
 
-    def _scalars(self) -> list[tuple[str, ScalarAdam]]:
-        return [("log_temperature", self.cql.log_temperature), ("log_alpha", self.cql.log_alpha)]
+    def _scalars(self) -> tuple[ScalarAdam, ScalarAdam]:
+        return self.cql.log_temperature, self.cql.log_alpha
 
 
-def _named(layers: list[torch.Tensor], prefix: str, outputs: int) -> Tensors:
-    """Return layers as the model file names them; of the last layer only the first `outputs` columns."""
+def name_layers(prefix: str, layers: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Tensors:
+    """Return the weights (outputs, inputs) and biases of layers under the names of the model file."""
     tensors: Tensors = {}
-    for index, layer in enumerate(layers):
-        used = layer if index < len(layers) - 1 else layer[:, :outputs]
-        tensors[f"{prefix}.{index}.weight"] = _copy(used[:-1].t())
-        tensors[f"{prefix}.{index}.bias"] = _copy(used[-1])
+    for index, (weight, bias) in enumerate(layers):
+        tensors[f"{prefix}.{index}.weight"] = to_array(weight)
+        tensors[f"{prefix}.{index}.bias"] = to_array(bias)
     return tensors
 
 
-def _copy(tensor: torch.Tensor) -> npt.NDArray[Any]:
+def to_array(tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """Return a contiguous copy of a tensor."""
     return np.ascontiguousarray(tensor.detach().numpy()).copy()
+
+
+def _split(layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weight and bias of a layer that keeps its bias in its last row."""
+    return layer[:-1].t(), layer[-1]
 
 
 def _fill(tensor: torch.Tensor, array: npt.NDArray[Any]) -> None:

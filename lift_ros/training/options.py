@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import math
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
-from lift_ros.shortcuts.rule import STRATEGIES
+from lift_ros.scenario import TRAINING_KEYS
 
 if TYPE_CHECKING:
     from lift_ros.scenario import Scenario
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "strategy": (*STRATEGIES, "none"),
-    "draw": ("transitions", "episodes"),
-    "reward": ("recorded", "hindsight"),
-    "schedule": ("constant", "cosine"),
+_COUNT, _RATE, _WIDTH = Key(int, low=1, high=2**53), Key(float, above=0), Key(int, low=1, high=65536)
+# What each option but `hidden` may be; those that a scenario knows are its keys.
+OPTION_KEYS: dict[str, Key] = {
+    **{name: dataclasses.replace(key, optional=False) for name, key in TRAINING_KEYS.items()},
+    "algorithm": Key(str),
+    "seed": Key(int, low=0, high=2**53),
+    "pairs_memory": Key(int, low=0, high=2**53),
+    "critics": _COUNT,
+    "batch_size": _COUNT,
+    "action_samples": _COUNT,
+    "tau": Key(float, low=0, high=1),
+    "actor_learning_rate": _RATE,
+    "critic_learning_rate": _RATE,
+    "temperature_learning_rate": Key(float, low=0),
+    "alpha_learning_rate": Key(float, low=0),
+    "conservative_weight": Key(float, low=0),
+    "alpha_threshold": Key(float),
+    "initial_temperature": _RATE,
+    "initial_alpha": _RATE,
+    "schedule": Key(str, choices=("constant", "cosine")),
+    "actor_average": Key(float, low=0, high=1),
 }
-_AT_LEAST_ONE = ("updates", "batch_size", "critics", "action_samples")
-_POSITIVE = ("actor_learning_rate", "critic_learning_rate", "initial_temperature", "initial_alpha")
-_NOT_NEGATIVE = (
-    "C",
-    "temperature_learning_rate",
-    "alpha_learning_rate",
-    "conservative_weight",
-    "pairs_memory",
-    "seed",
-)
-_SHARE = ("gamma", "tau", "actor_average")
-LIMIT = 2**53
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class TrainingOptions:
     strategy: str = "best"  # of the shortcuts; "none" trains on plain transitions
     C: float = 0.0
     draw: str = "transitions"  # start states uniform over transitions, or over episodes first
-    reward: str = "recorded"  # or "hindsight": −‖s_{i+1} − s_W‖ once the goal is known
+    reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
     scale_observations: bool = False
     pairs_memory: int = 2**29  # bytes that precomputed shortcuts may take
     # the networks and their updates; the paper's names
@@ -68,35 +74,18 @@ class TrainingOptions:
     extra: Mapping[str, Any] = field(default_factory=dict)  # options of a d3rlpy algorithm other than CQL
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(allowed)}")
-        for name in _AT_LEAST_ONE:
-            self._check(name, getattr(self, name) >= 1, "at least 1")
-        for name in _POSITIVE:
-            self._check(name, getattr(self, name) > 0, "greater than 0")
-        for name in _NOT_NEGATIVE:
-            self._check(name, getattr(self, name) >= 0, "at least 0")
-        for name in _SHARE:
-            self._check(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
-        if not self.hidden or not all(isinstance(width, int) and 1 <= width <= 65536 for width in self.hidden):
-            raise UserError(f"hidden is {self.hidden!r}, but must name one width or more, each from 1 to 65536")
+        for name, key in OPTION_KEYS.items():
+            object.__setattr__(self, name, check_value(name, getattr(self, name), key))
+        object.__setattr__(self, "hidden", _widths(self.hidden))
         if self.extra and self.algorithm == "CQL":
             raise UserError(
                 f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted(option_names()))}"
             )
 
-    def _check(self, name: str, good: bool, limit: str) -> None:
-        value = getattr(self, name)
-        if not good or not math.isfinite(value) or value > LIMIT:
-            raise UserError(f"{name} is {value}, but must be {limit}")
-
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""
         known = option_names()
         own = {name: value for name, value in changes.items() if name in known}
-        if "hidden" in own:
-            own["hidden"] = tuple(own["hidden"])
         extra = {**self.extra, **{name: value for name, value in changes.items() if name not in known}}
         return dataclasses.replace(self, **own, extra=extra)
 
@@ -122,7 +111,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def option_names() -> set[str]:
     """Return the names of all options but `extra`."""
-    return {entry.name for entry in dataclasses.fields(TrainingOptions)} - {"extra"}
+    return {*OPTION_KEYS, "hidden"}
 
 
 def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any) -> TrainingOptions:
@@ -138,30 +127,23 @@ def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any)
 
 def convert_option(name: str, text: str) -> Any:
     """Return the value of an option given as text on the command line, in the type of the option."""
-    types = {entry.name: entry.default for entry in dataclasses.fields(TrainingOptions)}
-    default = types.get(name)
+    if name == "hidden":
+        return _widths(text)
+    key = OPTION_KEYS.get(name)
+    value: Any = text
+    if key is None or key.kind is not str:
+        with contextlib.suppress(ValueError):  # then it is a word
+            value = json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    return value if key is None else check_value(f"option {name}", value, key)
+
+
+def _widths(value: Any) -> tuple[int, ...]:
+    """Return the widths of hidden layers, given as numbers or as text like 64x64."""
     try:
-        if name == "hidden":
-            return tuple(int(part) for part in text.replace("x", ",").split(",") if part)
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text.lower()]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, float):
-            return float(text)
-        if name in types:
-            return text
-    except (ValueError, KeyError) as error:
-        raise UserError(f"option {name}={text} is not a {type(default).__name__}") from error
-    return _guess(text)
-
-
-def _guess(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+        parts = map(int, value.replace("x", ",").split(",")) if isinstance(value, str) else value
+        widths = tuple(_WIDTH.convert(part) for part in parts)
+    except (TypeError, ValueError):
+        widths = ()
+    if not widths:
+        raise UserError(f"hidden is {value!r}; allowed: one width or more, each {_WIDTH.allowed()}")
+    return widths

@@ -1,33 +1,44 @@
-"""Recorded runs as training data, with all that the model file says of where they came from."""
+"""The entrance to training: recorded runs with all that the model file says of where they came from."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lift_ros.bags import RunReader, load_arrays
+from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.errors import UserError
 from lift_ros.scenario import Scenario, parse_scenario
-from lift_ros.training.data import TrainingData, from_arrays
+
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Episodes of one run or more, ready for training."""
+class RecordedRuns:
+    """Episodes of one run or more, and what is known of them."""
 
-    data: TrainingData
-    sources: list[dict[str, Any]]  # per run: path, hash of its files, numbers of its episodes
-    left_out: list[str]  # what was not used, and why
+    arrays: EpisodeArrays
+    sources: list[dict[str, Any]]  # per run: path, hash of the files read, number of episodes
+    left_out: list[str]  # damaged episodes that were not loaded, and why
     scenario: Scenario | None  # if all runs come from the same one
     action_radius: float | None  # if the runs tell it
 
 
-def load_runs(paths: Sequence[str | Path], *, reward: str | None = None, skip_bad: bool = False) -> Recorded:
-    """Load runs whole; with `reward` "hindsight" steps without reward are labelled; None leaves it to the scenario."""
-    arrays = load_arrays(paths, skip_bad=skip_bad)
+def load_runs(paths: Sequence[str | Path], *, episodes: int | None = None, skip_bad: bool = False) -> RecordedRuns:
+    """Load runs whole, or the first `episodes` of each; a run may still be growing behind these."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _load(paths, episodes, skip_bad)
+        except FileNotFoundError:
+            continue  # the recorder completed, and so renamed, a file between listing and reading
+    return _load(paths, episodes, skip_bad)
+
+
+def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> RecordedRuns:
+    arrays = load_arrays(paths, None if episodes is None else range(episodes), skip_bad=skip_bad)
     left_out = []
     for entry in arrays.left_out:
         where = "" if entry.episode is None else f", episode {entry.episode}"
@@ -36,21 +47,15 @@ def load_runs(paths: Sequence[str | Path], *, reward: str | None = None, skip_ba
     scenarios: list[Scenario | None] = []
     for number, path in enumerate(paths):
         reader = RunReader(path, skip_bad=skip_bad)
+        files = {file for index, file in reader.files.items() if episodes is None or index < episodes}
         count = int((arrays.runs == number).sum())
-        sources.append({"path": Path(path).name, "sha256": _hash(reader), "episodes": count})
+        sources.append({"path": Path(path).name, "sha256": _hash(files), "episodes": count})
         scenarios.append(_scenario(reader.facts, str(path)))
-    data, not_labelled = from_arrays(arrays, reward or _wished_reward(scenarios))
-    left_out += [f"{count} episodes {reason}" for reason, count in not_labelled.items()]
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:
         raise UserError(f"the runs come from plants with different action radii {sorted(map(str, radii))}; train apart")
     same = scenarios[0] if all(scenario == scenarios[0] for scenario in scenarios) else None
-    return Recorded(data, sources, left_out, same, radii.pop())
-
-
-def _wished_reward(scenarios: Sequence[Scenario | None]) -> str:
-    wishes = {scenario.training.reward for scenario in scenarios if scenario is not None}
-    return "hindsight" if "hindsight" in wishes else "recorded"
+    return RecordedRuns(arrays, sources, left_out, same, radii.pop())
 
 
 def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:
@@ -60,9 +65,9 @@ def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:
     return parse_scenario(parameters, str(facts.get("scenario", "recorded")), f"facts of {source}")
 
 
-def _hash(reader: RunReader) -> str:
+def _hash(files: Iterable[Path]) -> str:
     total = hashlib.sha256()
-    for path in sorted(set(reader.files.values())):
+    for path in sorted(files):
         with open(path, "rb") as stream:
             while block := stream.read(2**20):
                 total.update(block)

@@ -7,12 +7,12 @@ import os
 import warnings
 from typing import Any
 
-import numpy as np
 import torch
 
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
+from lift_ros.training.learners import name_layers, to_array
 from lift_ros.training.options import TrainingOptions
 
 # gym, which d3rlpy still imports, otherwise prints a notice about itself.
@@ -70,11 +70,6 @@ class StockLearner:
         self._updates = 0
         self.networks()  # refuses what cannot be exported before any work is done
 
-    @property
-    def critics(self) -> int:
-        """How many critics can be exported."""
-        return len(self._q_functions())
-
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Hand the mini-batch to d3rlpy's own update."""
         stock = TorchMiniBatch(
@@ -83,7 +78,7 @@ class StockLearner:
             rewards=torch.from_numpy(batch.rewards),
             next_observations=torch.from_numpy(batch.next_observations),
             next_actions=torch.from_numpy(batch.next_actions),
-            returns_to_go=torch.zeros(len(batch), 1),
+            returns_to_go=torch.from_numpy(batch.returns),
             terminals=torch.from_numpy(batch.terminals),
             intervals=torch.ones(len(batch), 1),
             device="cpu",
@@ -101,16 +96,17 @@ class StockLearner:
         head = policy._mu if isinstance(policy, NormalPolicy) else policy._fc
         layers = [*_linear_layers(policy._encoder), head]
         self._compare(layers)
-        tensors = _named(layers, "actor")
+        tensors = name_layers("actor", map(_split, layers))
         for index, function in enumerate(self._q_functions()):
-            tensors.update(_named([*_linear_layers(function._encoder), function._fc], f"critics.{index}"))
+            linear = [*_linear_layers(function._encoder), function._fc]
+            tensors.update(name_layers(f"critics.{index}", map(_split, linear)))
         return tensors
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """Return all modules, optimisers and torch's random state."""
-        tensors: Tensors = {"random": torch.get_rng_state().numpy().copy()}
+        tensors: Tensors = {"random": to_array(torch.get_rng_state())}
         for name, tensor in self._tensors().items():
-            tensors[name] = np.ascontiguousarray(tensor.detach().numpy()).copy()
+            tensors[name] = to_array(tensor)
         return tensors, {"updates": self._updates}
 
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
@@ -200,9 +196,5 @@ def _linear_layers(encoder: torch.nn.Module) -> list[torch.nn.Linear]:
     return [part for part in encoder.modules() if isinstance(part, torch.nn.Linear)]
 
 
-def _named(layers: list[torch.nn.Linear], prefix: str) -> Tensors:
-    tensors: Tensors = {}
-    for index, layer in enumerate(layers):
-        tensors[f"{prefix}.{index}.weight"] = layer.weight.detach().numpy().copy()
-        tensors[f"{prefix}.{index}.bias"] = layer.bias.detach().numpy().copy()
-    return tensors
+def _split(layer: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+    return layer.weight, layer.bias

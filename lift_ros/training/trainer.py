@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 import lift_ros
+from lift_ros.bags.arrays import gather
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
@@ -22,9 +24,10 @@ from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, from_episodes
+from lift_ros.training.data import TrainingData, make_data
 from lift_ros.training.learners import Learner, make_learner
 from lift_ros.training.options import TrainingOptions
+from lift_ros.training.runs import RecordedRuns
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
 _LOSS_WINDOW = 100
@@ -51,7 +54,7 @@ def best_path(model: str | Path) -> Path:
 
 
 def train(
-    episodes: Sequence[Episode] | TrainingData,
+    episodes: RecordedRuns | Sequence[Episode],
     options: TrainingOptions | None = None,
     *,
     action_radius: float,
@@ -64,9 +67,8 @@ def train(
     resume: bool = False,
     stop: Callable[[], bool] | None = None,
     tensorboard: str | Path | None = None,
-    sources: Sequence[Mapping[str, Any]] = (),
 ) -> TrainingResult:
-    """Train on episodes, write the model to `out` where given, and return it.
+    """Train on what `load_runs` gave, or on episodes in memory, write the model to `out` where given, and return it.
 
     `stop` is asked after every update; once it says yes, the training ends with a usable model and, with `out`,
     a checkpoint from which `resume` continues to the very result of an uninterrupted training. With a `judge`
@@ -75,18 +77,23 @@ def train(
     options = TrainingOptions() if options is None else options
     if resume and out is None:
         raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
-    data = episodes if isinstance(episodes, TrainingData) else from_episodes(episodes)
-    threads = threads or _default_threads()
-    writer = _summary_writer(tensorboard)
+    if isinstance(episodes, RecordedRuns):
+        arrays, sources = episodes.arrays, episodes.sources
+    else:
+        arrays, sources = gather(episodes), []
+    data = make_data(arrays, options.reward)
+    threads = threads or min(2, len(os.sched_getaffinity(0)))
+    path = None if out is None else Path(out)
     # Our CQL brings threads of its own and computes the same numbers with any number of them.
-    with _torch_threads(1 if options.algorithm == "CQL" else threads), torch.random.fork_rng(devices=[]):
-        run = _Run(data, options, action_radius, sources, threads)
-        try:
-            return run.execute(out, progress, judge, judge_every, checkpoint_every, resume, stop, writer)
-        finally:
-            run.close()
-            if writer is not None:
-                writer.close()
+    with (
+        _torch_threads(1 if options.algorithm == "CQL" else threads),
+        torch.random.fork_rng(devices=[]),
+        contextlib.closing(_Run(data, options, action_radius, sources, threads, path, tensorboard)) as run,
+    ):
+        if resume:
+            run.resume()
+        run.execute(progress, judge, judge_every, checkpoint_every, stop)
+        return run.finish()
 
 
 class _Run:
@@ -97,10 +104,16 @@ class _Run:
         data: TrainingData,
         options: TrainingOptions,
         action_radius: float,
-        sources: Sequence[Mapping[str, Any]],
+        sources: list[dict[str, Any]],
         threads: int,
+        path: Path | None,
+        tensorboard: str | Path | None,
     ) -> None:
         self._options = options
+        self._path = path
+        self._sources = sources
+        self._writer = _summary_writer(tensorboard)
+        self._progressed = Progressed()
         self._action_radius = float(action_radius)
         self._mean, self._deviation = _scaling(data, options.scale_observations)
         self._sampler = ShortcutSampler(
@@ -118,39 +131,38 @@ class _Run:
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
-        self._observation_size = data.observations.shape[1]
-        self._action_size = data.actions.shape[1]
+        self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
-        self._learner: Learner = make_learner(options, self._observation_size, self._action_size, threads)
+        self._learner: Learner = make_learner(options, *self._sizes, threads)
         self._identity = {
             "options": options.as_dict(),
             "action_radius": self._action_radius,
-            "data": {"episodes": data.episodes, "steps": data.steps, "digest": data.digest()},
+            "data": data.facts(),
         }
-        self._sources = [dict(source) for source in sources]
-        self._pairs = self._sampler.pairs
 
     def close(self) -> None:
         self._learner.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def resume(self) -> None:
+        """Continue from the checkpoint beside the model."""
+        assert self._path is not None
+        path = checkpoint_path(self._path)
+        if not path.exists():
+            raise UserError(f"there is no checkpoint {path}; train without --resume")
+        self._progressed = load_checkpoint(path, self._identity, self._learner, self._sampler)
 
     def execute(
         self,
-        out: str | Path | None,
         show: bool,
         judge: Judge | None,
         judge_every: int,
         checkpoint_every: int,
-        resume: bool,
         stop: Callable[[], bool] | None,
-        writer: Any,
-    ) -> TrainingResult:
-        path = None if out is None else Path(out)
-        progressed = Progressed()
-        if resume and path is not None and checkpoint_path(path).exists():
-            progressed = load_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler)
-        elif resume:
-            raise UserError(f"there is no checkpoint {checkpoint_path(Path(out or ''))}; train without --resume")
-        total = self._options.updates
+    ) -> None:
+        """Make the updates that are missing, or those until `stop` says yes."""
+        progressed, total = self._progressed, self._options.updates
         with Progress(total, "training", unit="updates", enabled=show) as bar:
             bar.advance(progressed.done)
             while progressed.done < total:
@@ -159,48 +171,55 @@ class _Run:
                 losses = self._learner.update(batch)
                 progressed.done += 1
                 _mix(progressed.losses, losses, progressed.done)
-                note = _note(progressed) if show and progressed.done % 20 == 0 else None
-                bar.advance(1, note=note)
-                if writer is not None:
-                    _log(writer, "loss", losses, progressed.done)
-                if (
-                    judge is not None
-                    and judge_every
-                    and (progressed.done % judge_every == 0 or progressed.done == total)
-                ):
-                    self._judge(judge, progressed, path, writer)
+                bar.advance(1, note=_note(progressed) if show and progressed.done % 20 == 0 else None)
+                self._log("loss", losses)
+                due = judge_every and (progressed.done % judge_every == 0 or progressed.done == total)
+                if judge is not None and due:
+                    self._judge(judge)
                 if stop is not None and stop():
                     break
-                if path is not None and checkpoint_every and progressed.done % checkpoint_every == 0:
-                    save_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler, progressed)
-        return self._finish(path, progressed)
+                if checkpoint_every and progressed.done % checkpoint_every == 0:
+                    self._save_checkpoint()
 
-    def _judge(self, judge: Judge, progressed: Progressed, path: Path | None, writer: Any) -> None:
-        policy, data = self._model(progressed)
-        measured = {name: float(value) for name, value in judge(policy).items()}
-        earlier = [entry["score"] for entry in progressed.evaluations]
-        progressed.evaluations.append({"update": progressed.done, **measured})
-        if path is not None and (not earlier or measured["score"] > max(earlier)):
-            write_bytes(best_path(path), data)
-        if writer is not None:
-            _log(writer, "evaluation", measured, progressed.done)
-
-    def _finish(self, path: Path | None, progressed: Progressed) -> TrainingResult:
+    def finish(self) -> TrainingResult:
+        """Write the model, and what a resumed training needs where updates are missing."""
+        progressed, path = self._progressed, self._path
         complete = progressed.done == self._options.updates
-        policy, data = self._model(progressed)
+        policy, data = self._model()
         if path is not None:
             write_bytes(path, data)
             if complete:
                 checkpoint_path(path).unlink(missing_ok=True)
             else:
-                save_checkpoint(checkpoint_path(path), self._identity, self._learner, self._sampler, progressed)
+                self._save_checkpoint()
         best = best_path(path) if path is not None and progressed.evaluations else None
-        return TrainingResult(
-            policy, path, best, progressed.done, complete, dict(progressed.losses), list(progressed.evaluations)
-        )
+        return TrainingResult(policy, path, best, progressed.done, complete, progressed.losses, progressed.evaluations)
 
-    def _model(self, progressed: Progressed) -> tuple[LearnedPolicy, bytes]:
+    def _judge(self, judge: Judge) -> None:
+        policy, data = self._model()
+        measured = {name: float(value) for name, value in judge(policy).items()}
+        evaluations = self._progressed.evaluations
+        best = max((entry["score"] for entry in evaluations), default=-math.inf)
+        if self._path is not None and (not evaluations or measured["score"] > best):
+            write_bytes(best_path(self._path), data)
+        evaluations.append({"update": self._progressed.done, **measured})
+        self._log("evaluation", measured)
+
+    def _log(self, group: str, values: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            for name, value in values.items():
+                self._writer.add_scalar(f"{group}/{name}", value, self._progressed.done)
+
+    def _save_checkpoint(self) -> None:
+        if self._path is not None:
+            path = checkpoint_path(self._path)
+            save_checkpoint(path, self._identity, self._learner, self._sampler, self._progressed)
+
+    def _model(self) -> tuple[LearnedPolicy, bytes]:
+        """Return the policy as it is now, and the bytes of its file."""
+        progressed = self._progressed
         tensors: Tensors = self._learner.networks()
+        critics = sum(name.startswith("critics.") and name.endswith(".0.weight") for name in tensors)
         tensors["observation.mean"] = self._mean
         tensors["observation.deviation"] = self._deviation
         broken = sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all())
@@ -214,18 +233,18 @@ class _Run:
             "version": MODEL_VERSION,
             "lift_ros": lift_ros.__version__,
             "algorithm": self._options.algorithm,
-            "observation_size": self._observation_size,
-            "action_size": self._action_size,
+            "observation_size": self._sizes[0],
+            "action_size": self._sizes[1],
             "action_radius": self._action_radius,
-            "critics": self._learner.critics,
+            "critics": critics,
             "training": {
-                "options": self._options.as_dict(),
+                "options": self._identity["options"],
                 "updates": progressed.done,
                 "data": self._identity["data"],
-                "pairs": self._pairs,
+                "pairs": self._sampler.pairs,
                 "bags": self._sources,
                 "losses": {name: value for name, value in progressed.losses.items() if np.isfinite(value)},
-                "evaluations": progressed.evaluations,
+                "evaluations": list(progressed.evaluations),
                 "versions": {
                     "python": platform.python_version(),
                     "numpy": np.__version__,
@@ -260,11 +279,6 @@ def _note(progressed: Progressed) -> str:
     return ", ".join(words)
 
 
-def _log(writer: Any, group: str, values: Mapping[str, float], update: int) -> None:
-    for name, value in values.items():
-        writer.add_scalar(f"{group}/{name}", value, update)
-
-
 def _summary_writer(folder: str | Path | None) -> Any:
     if folder is None:
         return None
@@ -277,12 +291,7 @@ def _summary_writer(folder: str | Path | None) -> Any:
     return SummaryWriter(str(folder))
 
 
-def _default_threads() -> int:
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(2, available)
-
-
-@contextmanager
+@contextlib.contextmanager
 def _torch_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)

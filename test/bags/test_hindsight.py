@@ -1,4 +1,4 @@
-"""Rewards from the last position, and how far they are from measured ones."""
+"""Rewards from the goal or the last position, and how far they are from measured ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bag_samples import sample_episode
 
 from lift_ros.bags import RunWriter, hindsight, read_run, seen_part
-from lift_ros.bags.hindsight import KEPT, NO_POSITIONS, UNFINISHED
+from lift_ros.bags.hindsight import NO_POSITIONS, UNFINISHED
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.scenario import load_scenario
@@ -31,7 +31,8 @@ def test_labels_agree_with_simulated_rewards_up_to_theta(name: str) -> None:
     ]
     reached = [episode for episode in episodes if episode.outcome == Outcome.REACHED]
     assert reached
-    labelled, counts = hindsight([unrewarded(episode) for episode in reached])
+    blind = [replace(unrewarded(episode), goal=np.empty(0)) for episode in reached]
+    labelled, counts = hindsight(blind)
     assert counts == {}
     differences = [
         abs(step.reward - truth.reward)
@@ -40,15 +41,27 @@ def test_labels_agree_with_simulated_rewards_up_to_theta(name: str) -> None:
     ]
     assert 0 < max(differences) <= problem.threshold
     assert all(episode.steps[-1].reward == 0 for episode in labelled)
+    with_goals, _ = hindsight([unrewarded(episode) for episode in reached])
+    for episode, original in zip(with_goals, reached, strict=True):
+        assert [step.reward for step in episode.steps] == pytest.approx([step.reward for step in original.steps])
+        assert episode.steps[-1].reward < 0
 
 
-def test_the_formula() -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_the_formula(known: bool) -> None:
     episode = unrewarded(sample_episode(1, 3))
+    episode.goal = episode.final_position + 0.25 if known else np.empty(0)
     ((labelled,), _) = hindsight([episode])
-    goal = episode.final_position
-    expected = [-math.dist(position, goal) for position in (episode.steps[1].position, episode.steps[2].position, goal)]
-    assert [step.reward for step in labelled.steps] == pytest.approx(expected)
+    goal = episode.goal if known else episode.final_position
+    after = (episode.steps[1].position, episode.steps[2].position, episode.final_position)
+    assert [step.reward for step in labelled.steps] == pytest.approx([-math.dist(p, goal) for p in after])
     assert all(math.isnan(step.reward) for step in episode.steps), "the original must not change"
+
+
+def test_a_goal_of_another_size_than_positions_is_no_place_to_measure_from() -> None:
+    episode = replace(unrewarded(sample_episode(1, 3)), goal=np.zeros(7))
+    ((labelled,), _) = hindsight([episode])
+    assert labelled.steps[-1].reward == 0
 
 
 def test_measured_rewards_stay() -> None:
@@ -59,23 +72,26 @@ def test_measured_rewards_stay() -> None:
 
 
 def test_a_partly_measured_episode_is_labelled_as_a_whole() -> None:
-    episode = sample_episode(1)
+    episode = replace(sample_episode(1), goal=np.empty(0))
     episode.steps[0].reward = math.nan
     ((labelled,), _) = hindsight([episode])
     assert labelled.steps[1].reward == pytest.approx(-math.dist(episode.steps[2].position, episode.final_position))
 
 
 @pytest.mark.parametrize("outcome", [Outcome.STEP_LIMIT, Outcome.ABORTED, Outcome.RECOVERED])
-def test_who_did_not_arrive_is_left_out_or_kept_and_counted(outcome: Outcome) -> None:
-    stray = replace(unrewarded(sample_episode(0)), outcome=outcome)
+def test_who_did_not_arrive_at_an_unknown_goal_is_left_out_and_counted(outcome: Outcome) -> None:
+    stray = replace(unrewarded(sample_episode(0)), outcome=outcome, goal=np.empty(0))
     good = unrewarded(sample_episode(1))
     kept, counts = hindsight([stray, good, stray])
     assert [episode.index for episode in kept] == [1]
     assert counts == {UNFINISHED: 2}
-    kept, counts = hindsight([stray, good, stray], keep_unfinished=True)
-    assert [episode.index for episode in kept] == [0, 1, 0]
-    assert counts == {KEPT: 2}
-    assert same(kept[0], stray)
+
+
+def test_who_did_not_arrive_at_a_known_goal_is_labelled_too() -> None:
+    goal = np.full(sample_episode(0).final_position.size, 2.0)
+    stray = replace(unrewarded(sample_episode(0)), outcome=Outcome.STEP_LIMIT, goal=goal)
+    ((labelled,), counts) = hindsight([stray])
+    assert counts == {} and labelled.steps[-1].reward == pytest.approx(-math.dist(stray.final_position, goal))
 
 
 def test_without_positions_nothing_can_be_labelled() -> None:

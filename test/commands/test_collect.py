@@ -95,11 +95,16 @@ def test_a_model_is_evaluated_alone(tmp_path: Path) -> None:
     assert episode.augmentations == len(episode.steps) > 0
 
 
-def test_a_model_for_another_radius_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_model(tmp_path / "model.safetensors", radius=0.7)
-    assert lift_collect(tmp_path / "run", "--model", str(tmp_path / "model.safetensors")) == 2
-    assert "radius 0.7" in capsys.readouterr().err
+def test_a_model_with_longer_steps_is_refused_and_one_with_shorter_steps_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model.safetensors"
+    write_model(model, radius=0.7)
+    assert lift_collect(tmp_path / "run", "--model", str(model)) == 2
+    assert "makes steps up to 0.7, but po-blend-d2 allows 0.3" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+    write_model(model, radius=0.2)
+    assert lift_collect(tmp_path / "run", "--model", str(model), "--episodes", "1") == 0
 
 
 def test_a_run_in_two_parts_equals_one_in_a_single_part(tmp_path: Path) -> None:
@@ -151,14 +156,14 @@ def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) 
     [
         (["--p", "0.5"], "--p 0.5 needs an augmentor"),
         (["--mode", "evaluate"], "--mode evaluate needs an augmentor"),
-        (["--augmentation", "uniform", "--p", "1.5"], "--p must be between 0 and 1, not 1.5"),
-        (["--augmentation", "uniform", "--p", "nan"], "--p must be between 0 and 1, not nan"),
-        (["--augmentation", "uniform", "--budget", "-1"], "--budget must be 0 or more, not -1"),
+        (["--augmentation", "uniform", "--p", "1.5"], "--p is 1.5; allowed: a number >= 0 and <= 1"),
+        (["--augmentation", "uniform", "--p", "nan"], "--p is nan"),
+        (["--augmentation", "uniform", "--budget", "-1"], "--budget is -1; allowed: a whole number >= 0"),
         (["--augmentation", "uncertainty"], "--data RUN"),
         (["--data", "somewhere"], "--augmentation uncertainty"),
-        (["--episodes", "0"], "--episodes must be 1 or more, not 0"),
-        (["--processes", "0"], "--processes must be 1 or more, not 0"),
-        (["--seed", "-1"], "--seed must be between 0"),
+        (["--episodes", "0"], "--episodes is 0; allowed: a whole number >= 1"),
+        (["--processes", "0"], "--processes is 0; allowed: a whole number >= 1"),
+        (["--seed", "-1"], "--seed is -1; allowed: a whole number >= 0"),
         (["--model", "missing.safetensors"], "missing.safetensors"),
     ],
 )

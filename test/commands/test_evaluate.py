@@ -38,6 +38,14 @@ def test_prints_json_alone(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert set(data["results"]["optimal"]["distance"]) == {"5", "10", "30"}
 
 
+def test_refuses_a_model_whose_steps_are_too_long_for_the_plant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(make_episodes(), tiny(), action_radius=0.4, out=tmp_path / "m.safetensors")
+    assert main(["evaluate", str(tmp_path / "m.safetensors"), "--scenario", "po-blend-d2"]) == 2
+    assert "makes steps up to 0.4, but po-blend-d2 allows 0.3" in capsys.readouterr().err
+
+
 def test_refuses_what_does_not_fit(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_model(tmp_path / "other.safetensors")
     assert main(["evaluate", str(tmp_path / "other.safetensors"), "--scenario", "po-blend-d2"]) == 2

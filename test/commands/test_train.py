@@ -76,7 +76,7 @@ def test_trains_another_algorithm(run: Path, tmp_path: Path) -> None:
         (["--updates", "0"], "updates is 0"),
         (["--option", "hidden"], "NAME=VALUE"),
         (["--option", "hiden=3"], "CQL has no option 'hiden'"),
-        (["--option", "gamma=2"], "gamma is 2.0"),
+        (["--option", "gamma=2"], "gamma is 2;"),
         (["--algorithm", "PPO"], "no algorithm 'PPO'"),
         (["--evaluate-every", "5"], "--evaluate-every needs --scenario"),
         (["--threads", "0"], "--threads is 0"),
@@ -112,18 +112,50 @@ def test_asks_for_the_action_radius_where_nobody_tells_it(tmp_path: Path, capsys
     assert load_model(out).action_radius == 0.7
 
 
-def test_labels_in_hindsight(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scenario = load_scenario("po-blend-d2")
-    with RunWriter(tmp_path / "run", {"scenario": scenario.name, "parameters": scenario.as_dict()}) as writer:
+@pytest.fixture(scope="module")
+def unrewarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run as `lift import` writes it where nobody measured a reward: it names no scenario."""
+    path = tmp_path_factory.mktemp("runs") / "imported"
+    with RunWriter(path, {"imported_from": "bag", "mapping": {"reward": None}}) as writer:
         for episode in make_episodes():
             for step in episode.steps:
                 step.reward = float("nan")
             writer.write_episode(episode)
+    return path
+
+
+def test_labels_what_was_not_measured_and_says_so(
+    unrewarded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(unrewarded), "--out", str(out), *TINY, "--action-radius", "0.3"]) == 0
+    printed = capsys.readouterr().out
+    assert "left out: 2 episodes did not reach their goal" in printed
+    assert "rewards of 4 episodes were not recorded and are labelled in hindsight" in printed
+    data = load_model(out).description["training"]["data"]
+    assert (data["episodes"], data["labelled"]) == (4, 4)
+
+
+@pytest.mark.parametrize("words", [["--reward", "recorded"], ["--option", "reward=recorded"]])
+def test_refuses_missing_rewards_where_recorded_ones_are_asked_for(
+    unrewarded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    assert main(["train", str(unrewarded), "--out", str(out), *TINY, "--action-radius", "0.3", *words]) == 2
+    assert "6 of 6 episodes have steps without reward" in (printed := capsys.readouterr().err)
+    assert "--reward hindsight" in printed
+
+
+def test_a_scenario_that_insists_on_recorded_rewards_is_heard_and_the_command_line_wins(tmp_path: Path) -> None:
+    parameters = load_scenario("po-blend-d2").as_dict()
+    parameters["training"]["reward"] = "recorded"
+    with RunWriter(tmp_path / "run", {"scenario": "strict", "parameters": parameters}) as writer:
+        for episode in make_episodes():
+            episode.steps[0].reward = float("nan")
+            writer.write_episode(episode)
     words = ["train", str(tmp_path / "run"), "--out", str(tmp_path / "m.safetensors"), *TINY]
     assert main(words) == 2
-    assert "--reward hindsight" in capsys.readouterr().err
-    assert main([*words, "--reward", "hindsight"]) == 0
-    assert "left out: 2 episodes did not reach their goal" in capsys.readouterr().out
+    assert main([*words, "--option", "reward=hindsight"]) == 0
 
 
 def test_ctrl_c_leaves_a_usable_model_and_resume_finishes_it(

@@ -15,7 +15,7 @@ import lift_ros.msg as msg
 from lift_ros.collection.exchange import Model, Query
 from lift_ros.collection.records import Mode, Source
 from lift_ros.errors import UserError
-from lift_ros.nodes.augmentor_node import Augmentor, load_checked_model
+from lift_ros.nodes.augmentor_node import Augmentor
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.logging_policy_node import LoggingPolicy
 from lift_ros.nodes.policy import PolicyNode
@@ -182,5 +182,5 @@ def test_bad_model_leaves_the_old_one_serving(augmentor: Asked, tmp_path: Path, 
 
 def test_model_given_at_start_must_be_good(tmp_path: Path) -> None:
     (tmp_path / "m.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(UserError, match="safetensors"):
-        load_checked_model(tmp_path / "m.safetensors", load_scenario(SCENARIO))
+    with pytest.raises(UserError, match="safetensors"), lone_node(Augmentor, model=str(tmp_path / "m.safetensors")):
+        pass

@@ -24,6 +24,7 @@ from lift_ros.nodes.trainer_node import Trainer
 from lift_ros.policies.learned import load_model
 from lift_ros.scenario import load_scenario
 from lift_ros.training.job import TrainingJob
+from lift_ros.training.runs import load_runs
 
 SCENARIO = "po-none-d2"
 TRAIN_AFTER, EPISODES = 3, 6
@@ -73,6 +74,7 @@ def test_graph_records_trains_hands_over_and_goes_on(graph: LiveGraph) -> None:
     assert {step.model_hash for episode in after for step in episode.steps} <= {policy.hash, ""}
     assert any(step.source is Source.AUGMENTOR for episode in after for step in episode.steps)
     assert policy.description["training"]["data"]["episodes"] == TRAIN_AFTER
+    assert policy.description["training"]["bags"] == load_runs([graph.folder / "run"], episodes=TRAIN_AFTER).sources
     scenario = load_scenario(SCENARIO)
     again = collect(
         scenario, augmentor=policy, episodes=EPISODES - TRAIN_AFTER, first=TRAIN_AFTER, seed=5, p=0.5, progress=False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from training_samples import RADIUS, model_content, write_model
 
 from lift_ros.errors import UserError
-from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.policies.learned import LearnedPolicy, load_fitting_model, load_model
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.policies.protocol import Policy
 
@@ -131,6 +132,35 @@ def test_refuses_tensors_that_do_not_fit(tmp_path: Path, name: str, tensor: Any)
     write_tensor_file(tmp_path / "m.safetensors", {**tensors, name: tensor}, description)
     with pytest.raises(UserError, match="not a valid model file"):
         load_model(tmp_path / "m.safetensors")
+
+
+@dataclass(frozen=True)
+class Stage:
+    observation_size: int = 3
+    action_size: int = 2
+    action_radius: float = RADIUS
+    name: str = "stage"
+
+
+@pytest.mark.parametrize("plant", [Stage(), Stage(action_radius=RADIUS * (1 - 1e-9)), Stage(action_radius=2 * RADIUS)])
+def test_fits_a_plant_of_its_sizes_that_allows_its_steps(tmp_path: Path, plant: Stage) -> None:
+    digest = write_model(tmp_path / "m.safetensors")
+    assert load_fitting_model(tmp_path / "m.safetensors", plant, digest).hash == digest
+
+
+@pytest.mark.parametrize(
+    ("plant", "sha256", "message"),
+    [
+        (Stage(observation_size=4), "", "observations of size 3 to actions of size 2, but stage has 4 and 2"),
+        (Stage(action_size=1), "", "but stage has 3 and 1"),
+        (Stage(action_radius=0.4), "", "makes steps up to 0.5, but stage allows 0.4"),
+        (Stage(), "0" * 64, "announced was 000000000000"),
+    ],
+)
+def test_refuses_a_plant_that_it_does_not_fit(tmp_path: Path, plant: Stage, sha256: str, message: str) -> None:
+    write_model(tmp_path / "m.safetensors")
+    with pytest.raises(UserError, match=message):
+        load_fitting_model(tmp_path / "m.safetensors", plant, sha256)
 
 
 def test_refuses_weights_that_overflow(tmp_path: Path) -> None:

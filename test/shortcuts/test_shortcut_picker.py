@@ -11,7 +11,7 @@ import d3rlpy
 import numpy as np
 import pytest
 import structlog
-from d3rlpy.dataset import Episode, InfiniteBuffer, ReplayBuffer
+from d3rlpy.dataset import Episode, InfiniteBuffer, ReplayBuffer, Transition
 from scipy import stats
 
 from lift_ros.errors import UserError
@@ -41,6 +41,11 @@ def make_episode(seed: int, steps: int = 20, terminated: bool = True, image: boo
         (-rng.random((steps, 1)) - 1e-3).astype(np.float32),
         terminated,
     )
+
+
+def stop_of(episode: Episode, picked: Transition) -> int:
+    """Return where a picked shortcut ends: no two rewards of an episode are equal."""
+    return int(np.flatnonzero(episode.rewards[:, 0] == picked.reward[0])[0]) + 1
 
 
 def make_buffer(episodes: list[Episode], **options: Any) -> ReplayBuffer:
@@ -131,7 +136,7 @@ def test_draws_follow_the_mass_function(
         episode.actions, episode.rewards, 4, gamma=0.99, C=0.0, action_radius=0.3, strategy=strategy
     )
     assert len(found) > 3
-    ends = Counter(len(episode.rewards) - len(shortcuts(episode, 4).rewards_to_go) + 1 for _ in range(4000))
+    ends = Counter(stop_of(episode, shortcuts(episode, 4)) for _ in range(4000))
     assert ends.keys() <= set(found[mass > 0].tolist())
     wanted = 4000 * mass
     seen = np.array([ends[j] for j in found.tolist()])
@@ -152,7 +157,7 @@ def test_contents_are_those_of_the_pair(terminated: bool, image: bool) -> None:
     ended = 0
     for index in [*range(episode.transition_count)] * 20:
         picked = shortcuts(episode, index)
-        stop = 12 - len(picked.rewards_to_go) + 1
+        stop = stop_of(episode, picked)
         over = terminated and stop == 12
         ended += over
         assert picked.interval == 1 and picked.terminal == float(over)
@@ -160,7 +165,7 @@ def test_contents_are_those_of_the_pair(terminated: bool, image: bool) -> None:
         assert picked.observation.dtype == picked.next_observation.dtype == episode.observations.dtype
         np.testing.assert_array_equal(picked.observation, episode.observations[index])
         np.testing.assert_allclose(picked.action, episode.actions[index:stop].sum(axis=0), rtol=1e-5, atol=1e-6)
-        np.testing.assert_array_equal(picked.reward, episode.rewards[stop - 1])
+        np.testing.assert_array_equal(picked.rewards_to_go, episode.rewards[index:])
         np.testing.assert_array_equal(picked.next_observation, 0 if over else episode.observations[stop])
         np.testing.assert_array_equal(picked.next_action, 0 if over else episode.actions[stop])
     assert bool(ended) == terminated
@@ -226,7 +231,7 @@ def test_the_seed_decides() -> None:
     assert actions(1) != actions(2)
 
 
-def test_transitions_of_a_batch_tell_what_was_collected_after_them() -> None:
+def test_transitions_of_a_batch_tell_what_the_episode_still_collected() -> None:
     episodes = [make_episode(6), make_episode(7, terminated=False)]
     sampler = make_sampler(episodes)
     batch = sampler.sample(50)
@@ -234,8 +239,7 @@ def test_transitions_of_a_batch_tell_what_was_collected_after_them() -> None:
     assert len(transitions) == 50 and len(transitions[10:20]) == 10
     for k, transition in enumerate(transitions):
         episode, step = divmod(int(batch.starts[k]), 20)
-        rewards = episodes[episode].rewards[step + int(batch.offsets[k]) - 1 :]
-        np.testing.assert_array_equal(transition.rewards_to_go, rewards)
+        np.testing.assert_array_equal(transition.rewards_to_go, episodes[episode].rewards[step:])
         np.testing.assert_array_equal(transition.action, batch.actions[k])
     with pytest.raises(IndexError):
         transitions[50]

@@ -16,20 +16,23 @@ from lift_ros.shortcuts import STRATEGIES, ShortcutBatch, ShortcutSampler, candi
 PLENTY, NOTHING = 1 << 30, 0
 
 
-def make(walks: Trajectories, **options: Any) -> ShortcutSampler:
-    return ShortcutSampler(*walks.arrays, **{"action_radius": 0.3, **options})
+def make(walks: Trajectories, ends_seen: bool = True, **options: Any) -> ShortcutSampler:
+    return ShortcutSampler(*walks.arrays[: 6 if ends_seen else 5], **{"action_radius": 0.3, **options})
 
 
-def expected_shares(walks: Trajectories, strategy: str, episodes_first: bool = False) -> dict[tuple[int, int], float]:
+def expected_shares(
+    walks: Trajectories, strategy: str, episodes_first: bool = False, ends_seen: bool = True
+) -> dict[tuple[int, int], float]:
     """Return the probability of every (flat start, offset) that has one."""
-    counts = [len(actions) - (not over) for actions, _, over in map(walks.episode, range(len(walks.lengths)))]
+    closed = walks.terminated | ends_seen
+    counts = (walks.lengths - ~closed).tolist()
     shares = {}
     for episode, count in enumerate(counts):
-        actions, rewards, terminated = walks.episode(episode)
+        actions, rewards, _ = walks.episode(episode)
         for i in range(count):
             start = 1 / sum(map(bool, counts)) / count if episodes_first else 1 / sum(counts)
             found, mass = candidates(
-                actions, rewards, i, gamma=0.99, C=0.1, action_radius=0.3, terminated=terminated, strategy=strategy
+                actions, rewards, i, C=0.1, action_radius=0.3, terminated=bool(closed[episode]), strategy=strategy
             )
             for j, share in zip(found.tolist(), mass.tolist(), strict=True):
                 if share > 0:
@@ -53,12 +56,14 @@ def check_shares(sampler: ShortcutSampler, expected: dict[tuple[int, int], float
 
 @pytest.mark.parametrize("memory", [PLENTY, NOTHING])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("episodes_first", [False, True])
-def test_draws_follow_the_mass_function(strategy: str, memory: int, episodes_first: bool) -> None:
+@pytest.mark.parametrize(("episodes_first", "ends_seen"), [(False, True), (False, False), (True, True), (True, False)])
+def test_draws_follow_the_mass_function(strategy: str, memory: int, episodes_first: bool, ends_seen: bool) -> None:
     walks = Trajectories(0, [12, 1, 30, 7], step=0.08)
-    sampler = make(walks, C=0.1, strategy=strategy, memory_limit_bytes=memory, episodes_first=episodes_first, seed=1)
+    assert not walks.terminated.all()
+    options: dict[str, Any] = {"C": 0.1, "strategy": strategy, "episodes_first": episodes_first}
+    sampler = make(walks, ends_seen, memory_limit_bytes=memory, seed=1, **options)
     assert sampler.precomputed == (memory == PLENTY or strategy == "best")
-    check_shares(sampler, expected_shares(walks, strategy, episodes_first))
+    check_shares(sampler, expected_shares(walks, strategy, episodes_first, ends_seen))
 
 
 @pytest.mark.parametrize("memory", [PLENTY, NOTHING])
@@ -115,8 +120,7 @@ def test_contents_are_those_of_the_pair(strategy: str) -> None:
         i, j = int(batch.starts[k]), int(batch.starts[k] + batch.offsets[k])
         end = int(walks.offsets[episode[k] + 1])
         over = j == end
-        assert not over or walks.terminated[episode[k]]
-        assert batch.terminals[k, 0] == over
+        assert batch.terminals[k, 0] == (over and walks.terminated[episode[k]])
         after = walks.final_observations[episode[k]] if over else walks.observations[j]
         np.testing.assert_array_equal(batch.observations[k], walks.observations[i].astype(np.float32))
         np.testing.assert_array_equal(batch.next_observations[k], after.astype(np.float32))
@@ -124,6 +128,26 @@ def test_contents_are_those_of_the_pair(strategy: str) -> None:
         np.testing.assert_array_equal(batch.next_actions[k], 0 if over else walks.actions[j].astype(np.float32))
         assert batch.rewards[k, 0] == np.float32(walks.rewards[j - 1])
     assert batch.terminals.any() and not batch.terminals.all()
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "none"])
+def test_the_last_step_of_a_truncated_episode_is_a_transition_that_does_not_terminate(strategy: str) -> None:
+    walks = Trajectories(3, [4], share_terminated=0.0)
+    batch = make(walks, strategy=strategy).sample(200)
+    last = batch.starts + batch.offsets == 4
+    assert (batch.starts == 3).any() and not batch.terminals.any()
+    final = walks.final_observations.astype(np.float32)
+    np.testing.assert_array_equal(batch.next_observations[last], np.broadcast_to(final, (last.sum(), 3)))
+    assert not (make(walks, ends_seen=False, strategy=strategy).sample(200).starts == 3).any()
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "none"])
+def test_returns_are_what_the_episode_collected_from_the_start_on(strategy: str) -> None:
+    walks = Trajectories(3, [9, 14])
+    batch = make(walks, strategy=strategy, gamma=0.9).sample(300)
+    for start, found in zip(batch.starts.tolist(), batch.returns[:, 0].tolist(), strict=True):
+        end = 9 if start < 9 else 23
+        assert found == pytest.approx(sum(0.9 ** (k - start) * walks.rewards[k] for k in range(start, end)), rel=1e-6)
 
 
 def test_plain_transitions_are_exactly_the_recorded_ones() -> None:
@@ -142,6 +166,7 @@ def test_arrays_are_contiguous_single_precision() -> None:
         "next_observations": (64, 3),
         "next_actions": (64, 2),
         "terminals": (64, 1),
+        "returns": (64, 1),
     }.items():
         values = getattr(batch, name)
         assert (values.dtype, values.shape) == (np.float32, shape)
@@ -219,9 +244,10 @@ def test_without_final_observations_the_terminal_one_is_zero() -> None:
 def test_counts() -> None:
     walks = Trajectories(12, [10, 5])
     walks.terminated[:] = (True, False)
-    sampler = make(walks, C=0.1, strategy="uniform")
-    assert sampler.transitions == 14
-    assert sampler.pairs == len(expected_shares(walks, "uniform"))
+    for ends_seen, transitions in ((True, 15), (False, 14)):
+        sampler = make(walks, ends_seen, C=0.1, strategy="uniform")
+        assert sampler.transitions == transitions
+        assert sampler.pairs == len(expected_shares(walks, "uniform", ends_seen=ends_seen))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +262,7 @@ def test_counts() -> None:
         ({"offsets": [0, 4]}, "terminated has 2"),
         ({"rewards": [np.nan, 0, 0, 0]}, "hindsight"),
         (
-            {"offsets": [0, 1, 1], **{name: np.zeros((1, 1)) for name in ("observations", "actions", "rewards")}},
+            {"offsets": [0, 0, 0], **{name: np.zeros((0, 1)) for name in ("observations", "actions", "rewards")}},
             "no tr",
         ),
     ],

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
-from cql_reference import copy_weights, flatten, random_batch, stock_cql, stock_noise, to_stock
+from cql_reference import Sized, copy_weights, flatten, random_batch, stock_cql, stock_noise, to_stock
 
-from lift_ros.training.cql import CQL, CQLSettings
+from lift_ros.training.options import TrainingOptions
+
+
+def sized(observation_size: int, action_size: int, *hidden: int, **options: Any) -> Sized:
+    return Sized(TrainingOptions(hidden=hidden, **options), observation_size, action_size)
+
 
 SIZES = [
-    CQLSettings(2, 2, (16, 16), batch_size=24, action_samples=4),
-    CQLSettings(5, 3, (12, 9, 7), batch_size=11, action_samples=3, critics=3, conservative_weight=2.0),
-    CQLSettings(4, 1, (20,), batch_size=8, action_samples=2, gamma=0.9, tau=0.1, alpha_threshold=1.0),
+    sized(2, 2, 16, 16, batch_size=24, action_samples=4),
+    sized(5, 3, 12, 9, 7, batch_size=11, action_samples=3, critics=3, conservative_weight=2.0),
+    sized(4, 1, 20, batch_size=8, action_samples=2, gamma=0.9, tau=0.1, alpha_threshold=1.0),
 ]
 
 
@@ -20,11 +27,11 @@ def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
     return float((ours - theirs).abs().max()) <= 1e-5 * scale
 
 
-@pytest.mark.parametrize("settings", SIZES)
-def test_gives_the_same_losses_and_gradients_as_d3rlpy(settings: CQLSettings) -> None:
-    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+@pytest.mark.parametrize("case", SIZES)
+def test_gives_the_same_losses_and_gradients_as_d3rlpy(case: Sized) -> None:
+    stock, ours = stock_cql(case), case.cql()
     copy_weights(stock, ours)
-    batch, noise = random_batch(settings, 1), stock_noise(settings, 7)
+    batch, noise = random_batch(case, 1), stock_noise(case, 7)
     modules = stock.impl.modules
 
     critic_loss = stock.impl.compute_critic_grad(to_stock(batch))
@@ -42,13 +49,13 @@ def test_gives_the_same_losses_and_gradients_as_d3rlpy(settings: CQLSettings) ->
         assert getattr(losses, name) == pytest.approx(getattr(actor_loss, name).item(), rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("settings", SIZES)
-def test_follows_d3rlpy_over_several_updates(settings: CQLSettings) -> None:
-    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+@pytest.mark.parametrize("case", SIZES)
+def test_follows_d3rlpy_over_several_updates(case: Sized) -> None:
+    stock, ours = stock_cql(case), case.cql()
     copy_weights(stock, ours)
     for number in range(4):
-        batch = random_batch(settings, number)
-        noise = stock_noise(settings, number)
+        batch = random_batch(case, number)
+        noise = stock_noise(case, number)
         theirs = stock.impl.update(to_stock(batch), number)
         losses = ours.update(batch, noise)._asdict()
         assert losses == pytest.approx(theirs, rel=1e-4, abs=1e-4)
@@ -61,12 +68,12 @@ def test_follows_d3rlpy_over_several_updates(settings: CQLSettings) -> None:
 
 
 def test_clips_the_actors_deviation_like_d3rlpy() -> None:
-    settings = SIZES[0]
-    stock, ours = stock_cql(settings), CQL(settings, seed=0)
+    case = SIZES[0]
+    stock, ours = stock_cql(case), case.cql()
     with torch.no_grad():
         stock.impl.modules.policy._logstd.bias.copy_(torch.tensor([5.0, 1.9]))
     copy_weights(stock, ours)
-    batch, noise = random_batch(settings, 3), stock_noise(settings, 3)
+    batch, noise = random_batch(case, 3), stock_noise(case, 3)
     theirs = stock.impl.update(to_stock(batch), 0)
     losses = ours.update(batch, noise)._asdict()
     assert losses == pytest.approx(theirs, rel=1e-4, abs=1e-4)
@@ -74,22 +81,20 @@ def test_clips_the_actors_deviation_like_d3rlpy() -> None:
 
 
 def test_leaves_alpha_and_temperature_alone_without_learning_rates() -> None:
-    settings = CQLSettings(
-        2, 2, (8,), batch_size=8, action_samples=2, temperature_learning_rate=0.0, alpha_learning_rate=0.0
-    )
-    ours = CQL(settings, seed=0)
-    losses = ours.update(random_batch(settings, 0))
+    case = sized(2, 2, 8, batch_size=8, action_samples=2, temperature_learning_rate=0.0, alpha_learning_rate=0.0)
+    ours = case.cql()
+    losses = ours.update(random_batch(case, 0))
     assert (losses.alpha, losses.temp, losses.temp_loss) == (1.0, 1.0, 0.0)
 
 
 def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = SIZES[0]
-    batch = random_batch(settings, 2)
-    whole = CQL(settings, seed=3)
+    case = SIZES[0]
+    batch = random_batch(case, 2)
+    whole = case.cql(3)
     noise = whole.draw_noise()
     whole.update(batch, noise)
     monkeypatch.setattr("lift_ros.training.dense._BLOCK_BYTES", 4 * 16 * 12 * 7)
-    cut = CQL(settings, seed=3)
+    cut = case.cql(3)
     cut.update(batch, noise)
     for first, second in zip(whole.critics, cut.critics, strict=True):
         assert close(first.gradient.values, second.gradient.values)
@@ -97,11 +102,11 @@ def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_threads_do_not_change_a_bit(threads: int) -> None:
-    settings = SIZES[1]
-    alone, together = CQL(settings, seed=1), CQL(settings, seed=1, threads=threads)
+    case = SIZES[1]
+    alone, together = case.cql(1), case.cql(1, threads)
     try:
         for number in range(3):
-            batch = random_batch(settings, number)
+            batch = random_batch(case, number)
             assert alone.update(batch) == together.update(batch)
     finally:
         together.close()
@@ -109,15 +114,15 @@ def test_threads_do_not_change_a_bit(threads: int) -> None:
 
 
 def test_the_seed_decides_weights_and_noise() -> None:
-    settings = SIZES[0]
-    first, same, other = CQL(settings, 1), CQL(settings, 1), CQL(settings, 2)
+    case = SIZES[0]
+    first, same, other = case.cql(1), case.cql(1), case.cql(2)
     assert torch.equal(first.actor.values, same.actor.values)
     assert not torch.equal(first.actor.values, other.actor.values)
     assert torch.equal(first.draw_noise().both, same.draw_noise().both)
 
 
 def test_the_noise_lies_in_its_ranges() -> None:
-    noise = CQL(CQLSettings(2, 2, (8,), batch_size=200, action_samples=5), 0).draw_noise()
+    noise = sized(2, 2, 8, batch_size=200, action_samples=5).cql().draw_noise()
     assert float(noise.uniform.min()) >= -1.0 and float(noise.uniform.max()) <= 1.0
     assert float(noise.uniform.std()) == pytest.approx(3**-0.5, abs=0.05)
     assert float(noise.both.std()) == pytest.approx(1.0, abs=0.05)

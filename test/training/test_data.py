@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,10 @@ from training_samples import make_episodes
 
 from lift_ros.bags import RunWriter, hindsight
 from lift_ros.bags.arrays import gather
-from lift_ros.collection.records import Episode
+from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
-from lift_ros.training.data import from_arrays, from_episodes
+from lift_ros.training.data import TrainingData, make_data
 from lift_ros.training.runs import load_runs
 
 
@@ -22,6 +23,10 @@ def without_rewards(episodes: list[Episode]) -> list[Episode]:
         for step in episode.steps:
             step.reward = float("nan")
     return episodes
+
+
+def from_episodes(episodes: list[Episode], reward: str = "recorded") -> TrainingData:
+    return make_data(gather(episodes), reward)
 
 
 def write_run(path: Path, episodes: list[Episode], scenario: str = "po-blend-d2") -> None:
@@ -41,7 +46,7 @@ def test_lays_episodes_end_to_end() -> None:
     assert data.actions[5] == pytest.approx(episodes[1].steps[1].action)
     assert data.rewards[11] == episodes[2].steps[3].reward
     assert data.final_observations[1] == pytest.approx(episodes[1].final_observation)
-    assert (data.episodes, data.steps) == (3, 12)
+    assert (data.facts()["episodes"], data.facts()["steps"]) == (3, 12)
 
 
 def test_leaves_out_episodes_without_a_step() -> None:
@@ -52,26 +57,49 @@ def test_leaves_out_episodes_without_a_step() -> None:
 
 
 def test_the_digest_tells_data_apart() -> None:
-    assert from_episodes(make_episodes()).digest() == from_episodes(make_episodes()).digest()
-    assert from_episodes(make_episodes()).digest() != from_episodes(make_episodes(seed=1)).digest()
+    assert from_episodes(make_episodes()).facts() == from_episodes(make_episodes()).facts()
+    assert from_episodes(make_episodes()).facts()["digest"] != from_episodes(make_episodes(seed=1)).facts()["digest"]
 
 
 def test_hindsight_labels_like_the_one_for_episodes() -> None:
     episodes = without_rewards(make_episodes(count=7, steps=5))
     episodes[0].steps = make_episodes(count=1, steps=5)[0].steps  # this one has rewards and keeps them
     wanted, counts = hindsight(episodes)
-    data, left_out = from_arrays(gather(episodes), "hindsight")
+    data = from_episodes(episodes, "hindsight")
     expected = from_episodes(wanted)
-    assert np.allclose(data.rewards, expected.rewards, atol=1e-12)
+    assert np.array_equal(data.rewards, expected.rewards)
     assert np.array_equal(data.observations, expected.observations)
     assert data.offsets.tolist() == expected.offsets.tolist()
-    assert left_out == counts
+    assert (data.labelled, data.left_out) == (len(wanted) - 1, counts)
+
+
+def test_hindsight_prefers_the_recorded_goal_of_a_run(tmp_path: Path) -> None:
+    episodes = without_rewards(make_episodes(count=3, steps=5))
+    goals = [np.array([0.1, 0.2]), np.empty(0), np.array([-0.1, 0.0])]
+    for episode, goal in zip(episodes, goals, strict=True):
+        episode.goal = goal
+    write_run(tmp_path / "run", episodes)
+    arrays = load_runs([tmp_path / "run"]).arrays
+    assert np.array_equal(arrays.goals, [[0.1, 0.2], [np.nan, np.nan], [-0.1, 0.0]], equal_nan=True)
+    rewards = make_data(arrays, "hindsight").rewards
+    last = [episode.final_position for episode in episodes]
+    assert rewards[4] == pytest.approx(-np.linalg.norm(last[0] - goals[0]))
+    assert rewards[9] == 0.0  # nobody knows better than the last position
+    assert episodes[2].outcome == Outcome.STEP_LIMIT
+    assert rewards[14] == pytest.approx(-np.linalg.norm(last[2] - goals[2]))
 
 
 def test_says_why_nothing_can_be_labelled() -> None:
     episodes = without_rewards(make_episodes(count=3)[2:])
     with pytest.raises(UserError, match="1 did not reach their goal"):
-        from_arrays(gather(episodes), "hindsight")
+        from_episodes(episodes, "hindsight")
+
+
+def test_recorded_rewards_are_insisted_on() -> None:
+    episodes = make_episodes(count=3)
+    without_rewards(episodes[1:2])
+    with pytest.raises(UserError, match="1 of 3 episodes have steps without reward, the first is episode 1"):
+        from_episodes(episodes, "recorded")
 
 
 def test_runs_give_what_memory_gives(tmp_path: Path) -> None:
@@ -79,10 +107,29 @@ def test_runs_give_what_memory_gives(tmp_path: Path) -> None:
     write_run(tmp_path / "a", episodes[:4])
     write_run(tmp_path / "b", episodes[4:])
     recorded = load_runs([tmp_path / "a", tmp_path / "b"])
-    assert recorded.data.digest() == from_episodes(episodes).digest()
+    assert make_data(recorded.arrays, "recorded").facts() == from_episodes(episodes).facts()
     assert recorded.action_radius == 0.3 and recorded.scenario is not None
     assert [source["episodes"] for source in recorded.sources] == [4, 2]
     assert recorded.sources[0]["sha256"] != recorded.sources[1]["sha256"]
+
+
+def test_the_first_episodes_of_a_growing_run_are_always_the_same(tmp_path: Path) -> None:
+    episodes = make_episodes(count=4)
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in episodes[:2]:
+            writer.write_episode(episode)
+        writer.write_step(replace(episodes[2].steps[0]))
+        early = load_runs([tmp_path / "run"], episodes=2)
+        with pytest.raises(UserError, match="episode 2"):
+            load_runs([tmp_path / "run"], episodes=3)
+        for step in episodes[2].steps[1:]:
+            writer.write_step(step)
+        writer.finish_episode(episodes[2])
+        writer.write_episode(episodes[3])
+    late = load_runs([tmp_path / "run"], episodes=2)
+    assert early.sources == late.sources and late.sources[0]["episodes"] == 2
+    assert make_data(early.arrays, "recorded").facts() == make_data(late.arrays, "recorded").facts()
+    assert load_runs([tmp_path / "run"]).sources[0]["sha256"] != late.sources[0]["sha256"]
 
 
 def test_refuses_to_mix_plants(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -28,6 +29,14 @@ def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
     assert preset("paper", scenario).batch_size == 500
 
 
+def test_a_scenarios_wish_for_rewards_arrives_and_changes_win() -> None:
+    scenario = load_scenario("po-blend-d2")
+    strict = dataclasses.replace(scenario, training=dataclasses.replace(scenario.training, reward="recorded"))
+    assert (preset("fast").reward, preset("fast", scenario).reward) == ("hindsight", "hindsight")
+    assert preset("fast", strict).reward == "recorded"
+    assert preset("fast", strict, reward="hindsight").reward == "hindsight"
+
+
 def test_survives_json() -> None:
     options = preset("fast", algorithm="IQL", expectile=0.8, hidden=[3, 4])
     assert TrainingOptions().replaced(json.loads(json.dumps(options.as_dict()))) == options
@@ -37,17 +46,21 @@ def test_survives_json() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"updates": 0}, "updates is 0, but must be at least 1"),
+        ({"updates": 0}, "updates is 0; allowed: a whole number >= 1"),
         ({"batch_size": -3}, "batch_size"),
-        ({"gamma": 1.5}, "between 0 and 1"),
+        ({"gamma": 1.5}, "a number > 0 and <= 1"),
         ({"gamma": float("nan")}, "gamma is nan"),
-        ({"actor_learning_rate": 0.0}, "greater than 0"),
+        ({"actor_learning_rate": 0.0}, "a number > 0"),
         ({"critic_learning_rate": float("inf")}, "critic_learning_rate is inf"),
         ({"C": -1.0}, "C is -1.0"),
         ({"seed": -1}, "seed is -1"),
         ({"hidden": ()}, "hidden"),
         ({"hidden": (8, 0)}, "hidden"),
-        ({"strategy": "wheighted"}, "strategy is 'wheighted', but must be one of weighted"),
+        ({"hidden": [8.5]}, "hidden"),
+        ({"updates": "many"}, "updates is 'many'"),
+        ({"batch_size": 10**400}, "batch_size"),
+        ({"reward": "measured"}, "one of recorded, hindsight"),
+        ({"strategy": "wheighted"}, "strategy is 'wheighted'; allowed: one of weighted"),
         ({"draw": "steps"}, "draw is 'steps'"),
         ({"schedule": "linear"}, "schedule"),
         ({"expectile": 0.9}, "CQL has no option 'expectile'"),
@@ -84,5 +97,5 @@ def test_converts_text(name: str, text: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [("batch_size", "many"), ("gamma", "x"), ("scale_observations", "perhaps")])
 def test_refuses_text_of_another_type(name: str, text: str) -> None:
-    with pytest.raises(UserError, match=f"option {name}={text}"):
+    with pytest.raises(UserError, match=f"option {name} is '{text}'; allowed"):
         convert_option(name, text)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
+from d3rlpy.algos.qlearning.torch.cal_ql_impl import CalQLImpl
 from training_samples import RADIUS, make_episodes, tiny
 
 from lift_ros.errors import UserError
@@ -23,8 +27,6 @@ def test_exports_what_the_algorithm_would_do(algorithm: str, critics: int) -> No
 
 
 def test_the_exported_network_is_d3rlpys() -> None:
-    import torch
-
     from lift_ros.policies.learned import LearnedPolicy
 
     learner = StockLearner(tiny(algorithm="IQL"), 2, 2)
@@ -40,10 +42,32 @@ def test_the_exported_network_is_d3rlpys() -> None:
     assert policy.q_values(observations, 100.0 * actions) == pytest.approx(wanted, abs=1e-4)
 
 
+def test_calql_learns_with_what_the_episodes_still_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    original = CalQLImpl._compute_policy_is_values
+
+    def watched(self: Any, policy_obs: Any, value_obs: Any, returns_to_go: Any) -> Any:
+        seen.append((value_obs.clone(), returns_to_go.clone()))
+        return original(self, policy_obs, value_obs, returns_to_go)
+
+    monkeypatch.setattr(CalQLImpl, "_compute_policy_is_values", watched)
+    train(EPISODES, tiny(algorithm="CalQL", updates=2, gamma=0.9), action_radius=RADIUS)
+    wanted = {}
+    for episode in EPISODES:
+        for start, step in enumerate(episode.steps):
+            later = [0.9**k * after.reward for k, after in enumerate(episode.steps[start:])]
+            wanted[tuple(step.observation.astype(np.float32).tolist())] = sum(later)
+    assert seen
+    for observations, returns in seen:
+        expected = [wanted[tuple(row)] for row in observations.tolist()]
+        assert returns[:, 0].tolist() == pytest.approx(expected, rel=1e-5)
+        assert (returns < 0).all()
+
+
 def test_hands_options_over() -> None:
     learner = StockLearner(tiny(algorithm="IQL", expectile=0.9, critics=3), 2, 2)
     config = learner.algorithm.config
-    assert config.expectile == 0.9 and config.n_critics == 3 and learner.critics == 3
+    assert config.expectile == 0.9 and config.n_critics == 3 and "critics.2.0.weight" in learner.networks()
 
 
 def test_names_unknown_algorithms_and_options() -> None:

@@ -11,11 +11,12 @@ import pytest
 import torch
 from training_samples import RADIUS, make_episodes, tiny
 
+from lift_ros.bags.arrays import gather
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.training import preset, train
 from lift_ros.training.checkpoint import checkpoint_path
-from lift_ros.training.data import from_episodes
+from lift_ros.training.runs import RecordedRuns
 from lift_ros.training.trainer import best_path
 
 EPISODES = make_episodes()
@@ -29,13 +30,15 @@ def test_writes_a_model_that_acts_like_the_result(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 
-def test_describes_how_it_was_trained(tmp_path: Path) -> None:
+def test_describes_how_it_was_trained() -> None:
     sources = [{"path": "run", "sha256": "0" * 64, "episodes": 6}]
     options = tiny(seed=5)
-    result = train(EPISODES, options, action_radius=RADIUS, sources=sources)
+    runs = RecordedRuns(gather(EPISODES), sources, [], None, None)
+    result = train(runs, options, action_radius=RADIUS)
     training = result.policy.description["training"]
     assert training["options"] == options.as_dict() and training["bags"] == sources
     assert training["data"]["episodes"] == 6 and training["data"]["steps"] == 48
+    assert training["data"] == train(EPISODES, options, action_radius=RADIUS).policy.description["training"]["data"]
     assert training["versions"]["torch"] == str(torch.__version__)
     assert np.isfinite(list(result.losses.values())).all()
 
@@ -121,7 +124,7 @@ def test_keeps_the_best_and_the_last_model(tmp_path: Path) -> None:
 def test_the_terminal_step_and_scaling_reach_the_model() -> None:
     result = train(EPISODES, tiny(scale_observations=True), action_radius=RADIUS)
     mean, deviation = result.policy.observation_scaling
-    values = from_episodes(EPISODES).observations
+    values = gather(EPISODES).observations.astype(np.float32)
     assert mean == pytest.approx(values.mean(axis=0), abs=1e-6)
     assert deviation == pytest.approx(values.std(axis=0), abs=1e-6)
 
@@ -158,8 +161,8 @@ def test_learns_to_walk_home() -> None:
 def test_refuses_unknown_rewards_and_empty_runs() -> None:
     episodes = make_episodes(count=2)
     episodes[1].steps[3].reward = float("nan")
-    with pytest.raises(UserError, match="1 of 16 steps have no reward, the first in episode 1"):
-        train(episodes, tiny(), action_radius=RADIUS)
+    with pytest.raises(UserError, match="1 of 2 episodes have steps without reward, the first is episode 1"):
+        train(episodes, tiny(reward="recorded"), action_radius=RADIUS)
     with pytest.raises(UserError, match="no episode with a step"):
         train([], tiny(), action_radius=RADIUS)
 
