@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.box import Box
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 PLAIN_WIDTH = 80  # of what is written into files and pipes
-NARROWEST_TEXT = 12  # columns of words are folded, but not further than this
+LONGEST_WHOLE_WORD = 20  # longer ones, mostly paths, may be broken
 _GAP = 2  # spaces between two columns
 # Eight rows of left, fill, divider and right; only the third, below the header, has anything to draw.
 _RULE_BELOW_HEADER = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
@@ -38,32 +39,37 @@ def output_width() -> int:
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None) -> str:
     """Return a table as plain text: numbers to the right, words to the left.
 
-    Where it is wider than `width` (default: that of the output), headers and words are folded; numbers never are.
+    Where it is wider than `width` (default: that of the output), headers and phrases are folded, numbers never; where
+    that is not enough, a table of few rows is turned upright.
     """
     cells = [[shown(entry) for entry in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
-    of_words = [any(isinstance(row[column], str) for row in rows) for column in range(len(header))]
-    natural = [max(map(len, column)) for column in columns]
-    least = [
-        min(wanted, NARROWEST_TEXT) if words else max(len(word) for entry in column for word in entry.split() or [""])
-        for column, wanted, words in zip(columns, natural, of_words, strict=True)
-    ]
-    gaps = _GAP * (len(header) - 1)
-    width = output_width() if width is None else width
-    fits = sum(natural) + gaps <= width
+    widths = [max(map(len, column)) for column in columns]
+    body = [max(map(len, column[1:]), default=0) for column in columns]
+    least = [max(map(_unbreakable, " ".join(column).split() or [""])) for column in columns]
+    room = (output_width() if width is None else width) - _GAP * (len(header) - 1)
+    if sum(least) > room and 0 < len(rows) < len(header) - 1:
+        return format_table(columns[0], columns[1:], width=width)
+    while sum(widths) > room and (wide := [k for k, narrow in enumerate(least) if widths[k] > narrow]):
+        # Headers are folded before entries, and what is widest first.
+        widths[max(wide, key=lambda k: (widths[k] > body[k], widths[k]))] -= 1
     table = Table(box=_RULE_BELOW_HEADER, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
-    for title, words, narrow in zip(header, of_words, least, strict=True):
-        table.add_column(
-            Text(title),
-            justify="left" if words else "right",
-            overflow="fold",
-            width=None if fits or words else narrow,
-        )
+    for column, wanted in zip(columns, widths, strict=True):
+        justify: Literal["left", "right"] = "left" if any(map(_is_word, column[1:])) else "right"
+        table.add_column(Text(column[0]), justify=justify, overflow="fold", width=wanted)
     for row in cells:
         table.add_row(*map(Text, row))
     page = io.StringIO()
-    Console(file=page, width=max(width, sum(least) + gaps), color_system=None).print(table)
+    Console(file=page, width=sum(widths) + _GAP * len(widths), color_system=None).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def _is_word(entry: str) -> bool:
+    return bool(entry) and not entry[0].isdigit() and entry[0] not in "-–"
+
+
+def _unbreakable(word: str) -> int:
+    return min(len(word), LONGEST_WHOLE_WORD) if _is_word(word) else len(word)
 
 
 def fold(line: str, indent: str) -> str:

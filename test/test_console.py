@@ -39,15 +39,29 @@ def test_outside_of_a_terminal_a_table_fits_80_columns() -> None:
 
 
 def test_words_are_folded_and_numbers_are_not() -> None:
-    lines = format_table(("a long header", "outcome"), [(123456789.0, "x" * 50)], width=30).splitlines()
+    lines = format_table(("a long header", "outcome"), [(123456789.0, "x" * 50)], width=35).splitlines()
     assert any("123456789" in line for line in lines)
     assert sum(line.count("x") for line in lines) == 50
-    assert max(map(len, lines)) <= 30
+    assert max(map(len, lines)) <= 35
 
 
-def test_a_table_that_cannot_fit_is_wider_rather_than_unreadable() -> None:
-    lines = format_table([f"number{i}" for i in range(9)], [range(9)], width=40).splitlines()
+def test_a_table_of_few_rows_is_turned_upright_where_it_cannot_fit() -> None:
+    header = ["run", *(f"number{i}" for i in range(9))]
+    lines = format_table(header, [["a", *range(9)], ["b", *range(10, 19)]], width=40).splitlines()
+    assert lines[0].split() == ["run", "a", "b"]
+    assert lines[2].split() == ["number0", "0", "10"]
+    assert len(lines) == 11
+
+
+def test_a_table_of_many_rows_that_cannot_fit_is_wider_rather_than_unreadable() -> None:
+    lines = format_table([f"number{i}" for i in range(9)], [range(9)] * 20, width=40).splitlines()
     assert "number0  number1" in lines[0]
+    assert len(lines) == 22
+
+
+def test_numbers_in_words_count_as_numbers() -> None:
+    lines = format_table(("who", "success"), [("a", "5%"), ("b", "100%")]).splitlines()
+    assert lines[2:] == ["a         5%", "b       100%"]
 
 
 def test_text_is_never_taken_for_markup() -> None:

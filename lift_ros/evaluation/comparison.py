@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, REPORTED_STEPS, Convergence, context_seeds, converge
-from lift_ros.evaluation.tables import format_table
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import OPTIMAL, Scenario
 from lift_ros.seeds import derive_seed

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.collection.records import Episode
+from lift_ros.console import format_table
 from lift_ros.evaluation import report_figures
 from lift_ros.evaluation.frames import Frame
 from lift_ros.evaluation.phases import Phase, PhaseSummary, split_phases, summarise
 from lift_ros.evaluation.scores import Scores
-from lift_ros.evaluation.tables import format_table
 
 _STYLE = """
 :root { color-scheme: light; }

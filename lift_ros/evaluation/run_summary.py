@@ -147,9 +147,8 @@ _EPISODE_COLUMNS = {
     "augmented": "augmentations",
     "return": "episode_return",
     "seconds": "duration",
-    "steps/s": "rate",
     "gaps": "gaps",
-    "longest pause": "longest_pause",
+    "worst pause": "longest_pause",
 }
 _RUN_COLUMNS = {
     "run": "run",

@@ -12,9 +12,10 @@ import numpy as np
 from lift_ros.array_types import FloatArray
 from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome, Source
+from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.paths import distances, evenly, positions
-from lift_ros.evaluation.tables import attribute_table, format_table
+from lift_ros.evaluation.tables import attribute_table
 from lift_ros.progress import Progress
 from lift_ros.shortcuts import theory
 from lift_ros.training.options import TrainingOptions

@@ -1,4 +1,4 @@
-"""Tables for people, in aligned columns, and the same values for programs."""
+"""Summaries as tables for people, and the same values for programs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+
+from lift_ros.console import format_table
 
 
 def for_programs(value: Any) -> Any:
@@ -24,35 +26,6 @@ def for_programs(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value
-
-
-def shown(value: object, digits: int = 3) -> str:
-    """Return a table's entry; what is unknown is a dash."""
-    if not isinstance(value, float):
-        return str(value)
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table with aligned columns: numbers to the right, words to the left."""
-    cells = [[shown(entry) for entry in row] for row in rows]
-    widths = [max(len(line[column]) for line in [list(header), *cells]) for column in range(len(header))]
-    words = [any(_is_word(row[column]) for row in rows) for column in range(len(header))]
-
-    def line(entries: Sequence[str]) -> str:
-        padded = [
-            entry.ljust(width) if word else entry.rjust(width)
-            for entry, width, word in zip(entries, widths, words, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    return "\n".join([line(header), line(["─" * width for width in widths]), *(line(row) for row in cells)])
-
-
-def _is_word(entry: object) -> bool:
-    return isinstance(entry, str) and not entry[:1].isdigit() and entry[:1] not in "-–"
 
 
 def attribute_table(columns: Mapping[str, str], entries: Sequence[object]) -> str:

