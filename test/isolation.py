@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from lift_ros.graph.transport import transport_settings
+
 # Above 100 the ports of a domain reach into those that the system hands out to anybody.
 DOMAINS = range(1, 101)
 MARK = "LIFT_ROS_TEST"
@@ -101,3 +103,19 @@ def isolated() -> Iterator[int]:
                 else:
                     os.environ[name] = value
             end_processes(mark)
+
+
+@contextlib.contextmanager
+def udp_alone() -> Iterator[None]:
+    """Make ROS nodes that are first created inside speak UDP alone; afterwards the environment is as before."""
+    settings = transport_settings()
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 
 import yaml
@@ -15,12 +16,14 @@ from lift_ros.graph.supervisor import GraphFailed
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
+GRAPH_OPTIONS = {entry.name for entry in fields(GraphOptions)}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("--scenario", required=True, help="name of a scenario, or path of a YAML file")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="RUN", help="folder of the run, created or continued"
+        "--out", dest="run", type=Path, required=True, metavar="RUN", help="folder of the run, created or continued"
     )
     parser.add_argument("--mode", choices=("collect", "shadow", "evaluate"), default="collect", help="default: collect")
     parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
@@ -42,7 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="train on the first N episodes and go on with the model (default: the scenario's; 0 trains none)",
     )
-    parser.add_argument("--no-wait", action="store_true", help="go on collecting while the first model is trained")
+    parser.add_argument(
+        "--no-wait",
+        dest="wait_for_model",
+        action="store_false",
+        help="go on collecting while the first model is trained",
+    )
     parser.add_argument(
         "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
     )
@@ -59,22 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
-    options = GraphOptions(
-        scenario=arguments.scenario,
-        run=arguments.out,
-        mode=arguments.mode,
-        episodes=arguments.episodes,
-        p=arguments.p,
-        seed=arguments.seed,
-        model=arguments.model,
-        augmentation=arguments.augmentation,
-        data=arguments.data,
-        train_after=arguments.train_after,
-        wait_for_model=not arguments.no_wait,
-        plant=arguments.plant,
-        namespace=arguments.namespace.strip("/"),
-        parameters=parse_settings(arguments.set),
-    )
+    given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
+    options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
     try:
         result = run_graph(options, show_logs=not arguments.quiet)
     except GraphFailed as error:
@@ -82,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     recorded = sum(result.outcomes.values())
     words = ", ".join(f"{count} {outcome.name.lower().replace('_', ' ')}" for outcome, count in result.outcomes.items())
-    print(f"{recorded} episodes recorded in {arguments.out}" + (f": {words}" if words else ""))
+    print(f"{recorded} episodes recorded in {arguments.run}" + (f": {words}" if words else ""))
     if result.completed and recorded and not result.outcomes.get(Outcome.REACHED):
         print("lift run: no episode reached its goal; lift inspect shows why they ended")
         return 1

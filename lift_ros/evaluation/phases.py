@@ -30,9 +30,7 @@ class PhaseSummary:
     episodes: int
     success: float  # share of episodes that reached the goal
     mean_steps: float
-    median_steps: float
     mean_return: float  # NaN where rewards are unknown
-    augmented_share: float  # share of steps made by the augmentor
 
 
 def phase_of(episode: Episode) -> Phase:
@@ -52,15 +50,12 @@ def split_phases(episodes: Sequence[Episode]) -> dict[Phase, list[Episode]]:
 
 def summarise(phase: Phase, episodes: Sequence[Episode]) -> PhaseSummary:
     """Sum up the episodes of one phase."""
-    steps = np.array([len(episode.steps) for episode in episodes], dtype=float)
     return PhaseSummary(
         phase=phase,
         episodes=len(episodes),
         success=float(np.mean([episode.outcome == Outcome.REACHED for episode in episodes])),
-        mean_steps=float(steps.mean()),
-        median_steps=float(np.median(steps)),
+        mean_steps=float(np.mean([len(episode.steps) for episode in episodes])),
         mean_return=float(np.mean([episode.episode_return for episode in episodes])),
-        augmented_share=sum(episode.augmentations for episode in episodes) / max(1.0, float(steps.sum())),
     )
 
 

@@ -42,7 +42,14 @@ def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domai
 
 def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
     """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
-    command = [sys.executable, "-m", f"lift_ros.nodes.{executable}_node", "--ros-args", "-r", f"__ns:=/{namespace}"]
+    command = [
+        sys.executable,
+        "-m",
+        f"lift_ros.nodes.{executable}_node",
+        "--ros-args",
+        "-r",
+        f"__ns:=/{namespace.strip('/')}",
+    ]
     if parameters:
         path = folder / f"{executable}.yaml"
         path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))

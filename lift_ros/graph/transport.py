@@ -6,10 +6,8 @@ living one for good: everything still matches, but nothing arrives any more.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import os
-from collections.abc import Iterator
 
 from lift_ros.scenario import config_folder
 
@@ -41,22 +39,6 @@ def transport_settings() -> dict[str, str]:
         return {BUILTIN: "UDPv4"}
     profile = str(config_folder() / "fastdds-loopback.xml")
     return {OLD_PROFILE if _is_jazzy() else PROFILE: profile, RANGE: "SYSTEM_DEFAULT"}
-
-
-@contextlib.contextmanager
-def udp_alone() -> Iterator[None]:
-    """Make ROS nodes that are first created inside speak UDP alone; afterwards the environment is as before."""
-    settings = transport_settings()
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def prepare_transport() -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -92,14 +92,6 @@ class UniformActions(RandomAugmentation):
         return np.asarray(uniform_in_ball(self._rng, 1, self._action_size, self._radius)[0])
 
 
-class Trajectory(Protocol):
-    """What the uncertainty model reads of an episode."""
-
-    @property
-    def steps(self) -> list[Any]:
-        """Steps with `observation` and `action`."""
-
-
 class UncertaintyModel(RandomAugmentation):
     """The exploration of iterative offline RL: of some candidates, take the action least like those seen here before.
 
@@ -135,17 +127,10 @@ class UncertaintyModel(RandomAugmentation):
         self._observation_width = _kernel_width(self._observations)
         self._action_width = _kernel_width(self._actions)
 
-    def fit_episodes(self, episodes: Iterable[Trajectory]) -> None:
-        """Fit to all steps of recorded episodes."""
-        steps = [step for episode in episodes for step in episode.steps]
-        if not steps:
-            raise UserError("the uncertainty model needs episodes with at least 1 step")
-        self.fit(np.array([step.observation for step in steps]), np.array([step.action for step in steps]))
-
     def log_density(self, observation: FloatArray, actions: FloatArray) -> FloatArray:
         """Return log E(o, a) for each row of `actions`, up to a constant that depends on the widths alone."""
         if not len(self._actions):
-            raise UserError("the uncertainty model has seen no data: call fit_episodes(episodes) first")
+            raise UserError("the uncertainty model has seen no data: call fit(observations, actions) first")
         here = -0.5 * np.sum(((self._observations - observation) / self._observation_width) ** 2, axis=1)
         offsets = (self._actions[None, :, :] - actions[:, None, :]) / self._action_width
         return np.asarray(_log_sum(here - 0.5 * np.sum(offsets**2, axis=2)) - _log_sum(here[None, :]))

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from isolation import udp_alone
 from lone_node import lone_node
 
-from lift_ros.graph.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings, udp_alone
+from lift_ros.graph.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from isolation import isolated
+from isolation import isolated, udp_alone
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 
@@ -27,7 +27,6 @@ from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.processes import node_command
-from lift_ros.graph.transport import udp_alone
 from lift_ros.policies.model_file import write_tensor_file
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import rclpy
-from isolation import isolated
+from isolation import isolated, udp_alone
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 
-from lift_ros.graph.transport import udp_alone
 from lift_ros.nodes.base import LiftNode
 
 AnyNode = TypeVar("AnyNode", bound=LiftNode)

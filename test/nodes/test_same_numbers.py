@@ -105,6 +105,14 @@ def in_process(augmentor: Policy, episodes: int, first: int = 0) -> list[Episode
     return collect(scenario, None, augmentor, episodes=episodes, first=first, seed=SEED, p=0.4, progress=False)
 
 
+def fitted(seen: list[Episode]) -> UncertaintyModel:
+    model = load_scenario("po-blend-d2").make_augmentation("uncertainty")
+    assert isinstance(model, UncertaintyModel)
+    steps = [step for episode in seen for step in episode.steps]
+    model.fit(np.array([step.observation for step in steps]), np.array([step.action for step in steps]))
+    return model
+
+
 def assert_both_act(episodes: list[Episode]) -> None:
     assert {step.source for episode in episodes for step in episode.steps} == set(Source)
 
@@ -122,10 +130,7 @@ def test_the_uncertainty_model_of_named_runs_agrees(graph: LiveGraph) -> None:
         for episode in seen:
             writer.write_episode(episode)
     in_graph = run_table(graph, episodes=2, augmentation="uncertainty", data=[graph.folder / "seen"])
-    model = load_scenario("po-blend-d2").make_policy("uncertainty")
-    assert isinstance(model, UncertaintyModel)
-    model.fit_episodes(seen)
-    assert_same(in_graph, in_process(model, 2))
+    assert_same(in_graph, in_process(fitted(seen), 2))
     assert_both_act(in_graph)
 
 
@@ -142,11 +147,8 @@ class Silent:
 
 def test_the_uncertainty_model_of_the_runs_first_episodes_agrees(graph: LiveGraph) -> None:
     in_graph = run_table(graph, episodes=4, augmentation="uncertainty", train_after=2)
-    model = load_scenario("po-blend-d2").make_policy("uncertainty")
-    assert isinstance(model, UncertaintyModel)
     before = in_process(Silent(), 2)
-    model.fit_episodes(before)
-    assert_same(in_graph, before + in_process(model, 2, first=2))
+    assert_same(in_graph, before + in_process(fitted(before), 2, first=2))
     assert not any(episode.augmentations for episode in in_graph[:2])
     assert_both_act(in_graph[2:])
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,14 +118,13 @@ def test_the_density_integrates_to_the_same_everywhere() -> None:
     np.testing.assert_allclose(sums, sums[0], rtol=1e-3)
 
 
-def test_the_uncertainty_model_reads_episodes(scenario: Scenario) -> None:
+def test_far_from_all_that_was_seen_the_density_is_still_a_number(scenario: Scenario) -> None:
     model = scenario.make_augmentation("uncertainty", {"samples": 5})
     assert isinstance(model, UncertaintyModel)
-    steps = [SimpleNamespace(observation=np.full(2, k / 10), action=np.full(2, -k / 100)) for k in range(10)]
-    model.fit_episodes([SimpleNamespace(steps=steps[:4]), SimpleNamespace(steps=steps[4:])])
+    seen = np.arange(10.0)[:, None] * np.ones(2)
+    model.fit(seen / 10, -seen / 100)
     assert math.isfinite(float(model.log_density(np.zeros(2), np.zeros((1, 2)))[0]))
-    far = model.log_density(np.full(2, 1e3), np.full((1, 2), 1e3))
-    assert not np.isnan(far).any()
+    assert not np.isnan(model.log_density(np.full(2, 1e3), np.full((1, 2), 1e3))).any()
 
 
 def test_the_scenarios_arguments_belong_to_its_own_augmentation(scenario: Scenario) -> None:
@@ -161,7 +159,7 @@ def test_bad_use_says_what_is_wrong(scenario: Scenario) -> None:
     begin_episode(unfitted, 0)
     with pytest.raises(UserError, match="has seen no data"):
         unfitted.act(np.zeros(2))
-    with pytest.raises(UserError, match="at least 1 step"):
-        unfitted.fit_episodes([])
+    with pytest.raises(UserError, match="at least 1"):
+        unfitted.fit(np.zeros((0, 2)), np.zeros((0, 2)))
     with pytest.raises(UserError, match="as many actions"):
         unfitted.fit(np.zeros((2, 2)), np.zeros((3, 2)))
