@@ -11,6 +11,7 @@ from lift_ros.collection.interruption import Interrupts
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.training.options import OPTION_KEYS, PRESETS, TrainingOptions, convert_option, preset
 from lift_ros.training.runs import RecordedRuns, load_runs
 
@@ -104,7 +105,7 @@ def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> Tr
         if getattr(arguments, name) is not None
     }
     if arguments.no_shortcuts:
-        changes["strategy"] = "none"
+        changes["strategy"] = PLAIN
     for text in arguments.option:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:

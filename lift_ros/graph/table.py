@@ -15,6 +15,7 @@ from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PARAMETERS, Value, find
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
+from lift_ros.policies.learned import load_fitting_model
 from lift_ros.scenario import Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.
@@ -115,8 +116,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
         )
     if options.augmentation not in (None, *AUGMENTATION_NAMES):
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
-    if options.model is not None and not options.model.is_file():
-        raise UserError(f"model {options.model} does not exist; train one with lift train")
+    if options.model is not None:
+        load_fitting_model(options.model, scenario)  # refuses what the augmentor would refuse
     for path in options.data:
         RunReader(path)  # refuses what is no run
     for executable, values in options.parameters.items():

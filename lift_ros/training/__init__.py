@@ -1,4 +1,4 @@
-"""From runs to a model: `train` with `TrainingOptions`, which `preset` makes from a scenario; `export_onnx` of a model.
+"""From runs to a model: `train` what `load_runs` gives, with a `preset` of `TrainingOptions`; `export_onnx` of a model.
 
 Names are imported when they are first used, since torch takes a while.
 """
@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     from lift_ros.policies.learned import LearnedPolicy, load_model
     from lift_ros.training.onnx_export import export_onnx
     from lift_ros.training.options import TrainingOptions, preset
+    from lift_ros.training.runs import load_runs
     from lift_ros.training.trainer import TrainingResult, train
 
-__all__ = ["LearnedPolicy", "TrainingOptions", "TrainingResult", "export_onnx", "load_model", "preset", "train"]
+__all__ = [
+    "LearnedPolicy",
+    "TrainingOptions",
+    "TrainingResult",
+    "export_onnx",
+    "load_model",
+    "load_runs",
+    "preset",
+    "train",
+]
 
 __getattr__ = lazily(
     __name__,
@@ -24,6 +34,7 @@ __getattr__ = lazily(
         "load_model": "lift_ros.policies.learned",
         "TrainingOptions": "lift_ros.training.options",
         "preset": "lift_ros.training.options",
+        "load_runs": "lift_ros.training.runs",
         "TrainingResult": "lift_ros.training.trainer",
         "train": "lift_ros.training.trainer",
         "export_onnx": "lift_ros.training.onnx_export",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
+
+from lift_ros.policies.model_file import Tensors
 
 # With the activations of one block near a core's L2 cache, element-wise passes cost next to nothing.
 _BLOCK_BYTES = 2**20
@@ -174,3 +178,17 @@ class ScalarAdam:
 def block_rows(widest: int) -> int:
     """Return how many rows of the widest layer fit the part of the cache that a block may fill."""
     return max(1, _BLOCK_BYTES // (4 * widest))
+
+
+def name_layers(prefix: str, layers: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Tensors:
+    """Return the weights (outputs, inputs) and biases of layers under the names of the model file."""
+    tensors: Tensors = {}
+    for index, (weight, bias) in enumerate(layers):
+        tensors[f"{prefix}.{index}.weight"] = to_array(weight)
+        tensors[f"{prefix}.{index}.bias"] = to_array(bias)
+    return tensors
+
+
+def to_array(tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """Return a contiguous copy of a tensor."""
+    return np.ascontiguousarray(tensor.detach().numpy()).copy()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
@@ -15,7 +13,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
 from lift_ros.training.cql import CQL, Batch
-from lift_ros.training.dense import ScalarAdam
+from lift_ros.training.dense import ScalarAdam, name_layers, to_array
 from lift_ros.training.options import TrainingOptions
 
 
@@ -117,20 +115,6 @@ class CQLLearner:
 
     def _scalars(self) -> tuple[ScalarAdam, ScalarAdam]:
         return self.cql.log_temperature, self.cql.log_alpha
-
-
-def name_layers(prefix: str, layers: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Tensors:
-    """Return the weights (outputs, inputs) and biases of layers under the names of the model file."""
-    tensors: Tensors = {}
-    for index, (weight, bias) in enumerate(layers):
-        tensors[f"{prefix}.{index}.weight"] = to_array(weight)
-        tensors[f"{prefix}.{index}.bias"] = to_array(bias)
-    return tensors
-
-
-def to_array(tensor: torch.Tensor) -> npt.NDArray[Any]:
-    """Return a contiguous copy of a tensor."""
-    return np.ascontiguousarray(tensor.detach().numpy()).copy()
 
 
 def _split(layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

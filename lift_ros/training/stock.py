@@ -12,7 +12,7 @@ import torch
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.learners import name_layers, to_array
+from lift_ros.training.dense import name_layers, to_array
 from lift_ros.training.options import TrainingOptions
 
 # gym, which d3rlpy still imports, otherwise prints a notice about itself.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from live_graph import write_model
 
 from lift_ros.bags import RunWriter
 from lift_ros.errors import UserError
@@ -23,14 +24,19 @@ def rows(**options: object) -> dict[str, NodeEntry]:
     return {row.executable: row for row in graph_nodes(given)}
 
 
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model for po-blend-d2."""
+    write_model(tmp_path / "model", 2, 2, 0.3)
+    return tmp_path / "model"
+
+
 def test_collecting_starts_arbiter_first_and_recorder_last() -> None:
     expected = ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "trainer", "recorder"]
     assert list(rows()) == expected
 
 
-def test_no_augmentor_where_nobody_would_ask_it(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    model.touch()
+def test_no_augmentor_where_nobody_would_ask_it(model: Path) -> None:
     assert "augmentor" not in rows(p=0.0)
     assert "augmentor" in rows(p=0.0, model=model)
     assert "augmentor" in rows(p=0.0, train_after=3)
@@ -50,9 +56,7 @@ def test_no_trainer_where_no_model_would_act(wish: dict[str, object]) -> None:
     assert "trainer" not in rows(**wish)
 
 
-def test_a_given_model_is_trained_anew_only_on_request(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    model.touch()
+def test_a_given_model_is_trained_anew_only_on_request(model: Path) -> None:
     assert "trainer" not in rows(model=model)
     assert "trainer" in rows(model=model, train_after=5)
     assert rows(model=model)["arbiter"].parameters["model_from"] == 0
@@ -103,9 +107,7 @@ def test_waiting_for_the_model_can_be_turned_off() -> None:
     assert "model_from" not in rows(train_after=7, wait_for_model=False)["arbiter"].parameters
 
 
-def test_evaluation_needs_no_routine(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    model.touch()
+def test_evaluation_needs_no_routine(model: Path) -> None:
     table = rows(mode="evaluate", model=model)
     assert "logging_policy" not in table
     assert table["augmentor"].parameters["model"] == str(model)
@@ -151,7 +153,7 @@ def test_own_parameters_win() -> None:
         ({"mode": "evaluate"}, "needs a model"),
         ({"mode": "watch"}, "mode is 'watch'; allowed: collect, shadow, evaluate"),
         ({"augmentation": "noise"}, "augmentation is 'noise'; allowed: learned, gaussian_noise"),
-        ({"model": Path("/nowhere/model")}, "does not exist; train one"),
+        ({"model": Path("/nowhere/model")}, "there is no model file /nowhere/model"),
         ({"parameters": {"arbiter": {"speed": 1}}}, "arbiter has no parameter speed"),
         ({"parameters": {"arbiter": {"p": 1.5}}}, "parameter p is 1.5"),
         ({"scenario": "po-blend-d3"}, "po-blend-d3"),
@@ -160,6 +162,12 @@ def test_own_parameters_win() -> None:
 def test_bad_wishes_are_refused_before_anything_starts(options: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         rows(**options)
+
+
+def test_a_model_that_does_not_fit_the_plant_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    write_model(tmp_path / "model", 2, 2, 0.5)
+    with pytest.raises(UserError, match=r"makes steps up to 0.5, but po-blend-d2 allows 0.3"):
+        rows(model=tmp_path / "model")
 
 
 def test_facts_of_the_run_name_scenario_and_seed() -> None:
