@@ -171,7 +171,10 @@ def test_what_is_trained_on_the_way_acts_afterwards_also_in_a_run_of_two_parts(
     assert {step.rejection for episode in whole[:3] for step in episode.steps} == {Rejection.NONE, Rejection.MISSING}
     for count in ("2", "2", "1"):
         assert lift_collect(tmp_path / "parts", "--episodes", count, *words, scenario=short) == 0
-    assert same(timeless(read_run(tmp_path / "parts")), timeless(whole))
+    parts = read_run(tmp_path / "parts")
+    for step in [step for episode in [*parts, *whole] for step in episode.steps]:
+        step.model_hash = ""  # a model names its bags, and these hold times
+    assert same(timeless(parts), timeless(whole))
 
 
 def test_more_episodes_of_the_logging_policy_than_are_asked_for(tmp_path: Path) -> None:
