@@ -11,18 +11,21 @@ from pathlib import Path
 
 import numpy as np
 
+from lift_ros.array_types import FloatArray
 from lift_ros.bags import RunWriter
 from lift_ros.bags.continuation import check_continuation
-from lift_ros.bags.fitting import fit_to_runs
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import MODES, CollectionPlan
-from lift_ros.collection.records import Episode, Mode
+from lift_ros.collection.records import Episode
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
-from lift_ros.policies.augmentations import RANDOM_NAMES, UNCERTAINTY, UncertaintyModel
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
+from lift_ros.training.fitting import fit_to_runs
+from lift_ros.training.options import preset
+from lift_ros.training.runs import load_runs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,22 +41,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     lift = parser.add_argument_group("augmented collection (LIFT)")
     augmentor = lift.add_mutually_exclusive_group()
     augmentor.add_argument("--model", type=Path, metavar="FILE", help="let this model be the augmentor")
-    augmentor.add_argument("--augmentation", choices=RANDOM_NAMES, help="or this baseline (default: neither)")
+    augmentor.add_argument(
+        "--augmentation", choices=AUGMENTATION_NAMES, help="or one trained on the way, or a random one (default: none)"
+    )
+    lift.add_argument(
+        "--train-after", type=int, metavar="N", help="train or fit it on the first N episodes (default: the scenario's)"
+    )
     lift.add_argument(
         "--p", type=float, help="probability of an augmented step (default: the scenario's, 0 without augmentor)"
     )
     lift.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
     lift.add_argument(
-        "--data", type=Path, nargs="+", metavar="RUN", help="runs in which the uncertainty model has seen its actions"
+        "--data", type=Path, nargs="+", default=[], metavar="RUN", help="or fit the uncertainty model to these runs"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Collect, writing each episode as soon as it is finished."""
     scenario = load_scenario(arguments.scenario)
-    mode = MODES[arguments.mode]
-    augmentor = _make_augmentor(arguments, scenario)
-    p = _choose_p(arguments, scenario, augmentor, mode)
+    augmented = bool(arguments.model or arguments.augmentation or arguments.train_after)
+    p = _choose_p(arguments, scenario, augmented)
     budget = scenario.collection.augmentation_budget if arguments.budget is None else arguments.budget
     episodes = scenario.collection.episodes if arguments.episodes is None else arguments.episodes
     _check_numbers(arguments, episodes, p, budget)
@@ -66,33 +73,63 @@ def run(arguments: argparse.Namespace) -> int:
         budget=budget,
         augmentation=arguments.augmentation,
         model=arguments.model,
-        data=arguments.data or (),
-        train_after=0,
+        data=arguments.data,
+        train_after=arguments.train_after if augmented else 0,
     )
-    facts = plan.facts(scenario, seed=arguments.seed, made_by="collect")
+    augmentor = _make_augmentor(plan, scenario) if augmented else None
+    finished: list[Episode] = []
     try:
-        with RunWriter(arguments.out, facts) as writer:
-            finished = collect(
-                partial(scenario.make_problem, arguments.images),
-                scenario.make_logging_policy,
-                augmentor,
-                episodes=episodes,
-                seed=arguments.seed,
-                p=p,
-                budget=budget,
-                mode=mode,
-                first=writer.next_episode,
-                processes=arguments.processes,
-                on_episode=writer.write_episode,
-                progress=not arguments.quiet,
-            )
+        with RunWriter(arguments.out, plan.facts(scenario, seed=arguments.seed, made_by="collect")) as writer:
+            last = writer.next_episode + episodes
+            if writer.next_episode < plan.train_after:
+                finished += _collect(arguments, scenario, plan, writer, min(plan.train_after, last), NothingYet())
+            if writer.next_episode < last:
+                augmentor = _learn(arguments, scenario, plan, augmentor) if plan.train_after else augmentor
+                finished += _collect(arguments, scenario, plan, writer, last, augmentor)
     except CollectionInterrupted as interruption:
-        print(f"{arguments.out}: {summarise(interruption.episodes)}")
-        missing = episodes - len(interruption.episodes)
+        finished += interruption.episodes
+        print(f"{arguments.out}: {summarise(finished)}")
+        missing = episodes - len(finished)
         print(f"lift collect: interrupted; --episodes {missing} would add what is missing", file=sys.stderr)
         return 130
     print(f"{arguments.out}: {summarise(finished)}")
     return 0
+
+
+class NothingYet:
+    """An augmentor that is not trained yet: it is asked, as in the graph, and proposes nothing."""
+
+    def reset(self) -> None:
+        """Keep no state."""
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Propose nothing."""
+        return np.empty(0)
+
+
+def _collect(
+    arguments: argparse.Namespace,
+    scenario: Scenario,
+    plan: CollectionPlan,
+    writer: RunWriter,
+    last: int,
+    augmentor: Policy | None,
+) -> list[Episode]:
+    """Add the episodes before number `last`."""
+    return collect(
+        partial(scenario.make_problem, arguments.images),
+        scenario.make_logging_policy,
+        augmentor,
+        episodes=last - writer.next_episode,
+        seed=arguments.seed,
+        p=plan.p,
+        budget=plan.budget,
+        mode=plan.mode,
+        first=writer.next_episode,
+        processes=arguments.processes,
+        on_episode=writer.write_episode,
+        progress=not arguments.quiet,
+    )
 
 
 def summarise(episodes: Sequence[Episode]) -> str:
@@ -109,25 +146,36 @@ def summarise(episodes: Sequence[Episode]) -> str:
     return "; ".join(parts)
 
 
-def _make_augmentor(arguments: argparse.Namespace, scenario: Scenario) -> Policy | None:
-    if arguments.data is not None and arguments.augmentation != UNCERTAINTY:
-        raise UserError("--data belongs to --augmentation uncertainty, the only one that learns from seen actions")
-    if arguments.model is not None:
-        return load_fitting_model(arguments.model, scenario)
-    if arguments.augmentation is None:
+def _make_augmentor(plan: CollectionPlan, scenario: Scenario) -> Policy | None:
+    """Return the augmentor as far as it is there before the first episode."""
+    if plan.model is not None:
+        return load_fitting_model(plan.model, scenario)
+    if plan.augmentation == LEARNED:
         return None
-    augmentation = scenario.make_augmentation(arguments.augmentation)
-    if isinstance(augmentation, UncertaintyModel):
-        if arguments.data is None:
-            raise UserError("--augmentation uncertainty needs the runs whose actions count as seen: --data RUN …")
-        fit_to_runs(augmentation, arguments.data)
+    augmentation = scenario.make_augmentation(plan.augmentation)
+    if isinstance(augmentation, UncertaintyModel) and plan.data:
+        fit_to_runs(augmentation, plan.data)
     return augmentation
 
 
-def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmentor: Policy | None, mode: Mode) -> float:
-    if augmentor is not None:
+def _learn(arguments: argparse.Namespace, scenario: Scenario, plan: CollectionPlan, augmentor: Policy | None) -> Policy:
+    """Train the augmentor on the run's first episodes, or fit it to them, as trainer and augmentor of a graph do."""
+    if isinstance(augmentor, UncertaintyModel):
+        fit_to_runs(augmentor, [arguments.out], plan.train_after)
+        return augmentor
+    from lift_ros.training.trainer import train  # here, since torch is slow to come and few need it
+
+    recorded, options = (
+        load_runs([arguments.out], episodes=plan.train_after),
+        preset("fast", scenario, seed=arguments.seed),
+    )
+    return train(recorded, options, action_radius=scenario.action_radius, progress=not arguments.quiet).policy
+
+
+def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmented: bool) -> float:
+    if augmented:
         return float(scenario.collection.p if arguments.p is None else arguments.p)
-    if arguments.p or mode is not Mode.COLLECT:
+    if arguments.p or arguments.mode != "collect":
         cause = f"--p {arguments.p:g}" if arguments.p else f"--mode {arguments.mode}"
         raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
     return 0.0

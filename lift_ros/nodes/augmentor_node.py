@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import lift_ros.msg as msg
-from lift_ros.bags.fitting import fit_to_runs
 from lift_ros.collection.exchange import Model, Query
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
@@ -18,6 +17,7 @@ from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
+from lift_ros.training.fitting import fit_to_runs
 
 
 class Augmentor(PolicyNode):

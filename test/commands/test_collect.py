@@ -13,7 +13,7 @@ import pytest
 from lift_ros.bags import RunReader, read_run
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode, Source, same, without_times
+from lift_ros.collection.records import Episode, Mode, Rejection, Source, same, without_times
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.scenario import load_scenario
@@ -151,6 +151,39 @@ def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) 
     assert read_run(tmp_path / "explored")[0].augmentations == 2
 
 
+@pytest.fixture
+def short(tmp_path: Path) -> str:
+    """A scenario whose training takes a moment."""
+    path = tmp_path / "short.yaml"
+    path.write_text((ROOT / "config" / "po-blend-d2.yaml").read_text().replace("updates: 1000", "updates: 20"))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["learned", "uncertainty"])
+def test_what_is_trained_on_the_way_acts_afterwards_also_in_a_run_of_two_parts(
+    tmp_path: Path, short: str, name: str
+) -> None:
+    words = ("--augmentation", name, "--train-after", "3")
+    assert lift_collect(tmp_path / "whole", "--episodes", "5", *words, scenario=short) == 0
+    whole = read_run(tmp_path / "whole")
+    assert not any(episode.augmentations for episode in whole[:3])
+    assert all(episode.augmentations for episode in whole[3:])
+    assert {step.rejection for episode in whole[:3] for step in episode.steps} == {Rejection.NONE, Rejection.MISSING}
+    for count in ("2", "2", "1"):
+        assert lift_collect(tmp_path / "parts", "--episodes", count, *words, scenario=short) == 0
+    parts = read_run(tmp_path / "parts")
+    for step in [step for episode in [*parts, *whole] for step in episode.steps]:
+        step.model_hash = ""  # a model names its bags, and these hold times
+    assert same(timeless(parts), timeless(whole))
+
+
+def test_more_episodes_of_the_logging_policy_than_are_asked_for(tmp_path: Path) -> None:
+    assert lift_collect(tmp_path / "run", "--episodes", "2", "--augmentation", "learned") == 0
+    assert [episode.augmentations for episode in read_run(tmp_path / "run")] == [0, 0]
+    facts = RunReader(tmp_path / "run").facts
+    assert (facts["augmentation"], facts["train_after"], facts["p"]) == ("learned", 50, 0.6)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -159,8 +192,9 @@ def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) 
         (["--augmentation", "uniform", "--p", "1.5"], "--p is 1.5; allowed: a number >= 0 and <= 1"),
         (["--augmentation", "uniform", "--p", "nan"], "--p is nan"),
         (["--augmentation", "uniform", "--budget", "-1"], "--budget is -1; allowed: a whole number >= 0"),
-        (["--augmentation", "uncertainty"], "--data RUN"),
-        (["--data", "somewhere"], "--augmentation uncertainty"),
+        (["--augmentation", "uncertainty", "--train-after", "0"], "--data RUN"),
+        (["--data", "somewhere"], "data belong to the augmentation uncertainty"),
+        (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),
         (["--episodes", "0"], "--episodes is 0; allowed: a whole number >= 1"),
         (["--processes", "0"], "--processes is 0; allowed: a whole number >= 1"),
         (["--seed", "-1"], "--seed is -1; allowed: a whole number >= 0"),

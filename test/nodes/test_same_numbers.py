@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from live_graph import LiveGraph, assert_same, live_graph, recorded, write_model
 
 from lift_ros.bags import RunWriter
+from lift_ros.cli import main
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, simulator_of
@@ -169,3 +171,11 @@ def test_what_the_scenario_says_is_algorithm_2(graph: LiveGraph) -> None:
     after = collect(loaded, None, trained, episodes=1, first=2, seed=SEED, p=0.6, progress=False)
     assert_same(in_graph, before + after)
     assert_both_act(in_graph[2:])
+    words = ["--scenario", str(scenario), "--out", str(graph.folder / "alone"), "--seed", str(SEED), "--quiet"]
+    assert main(["collect", *words, "--augmentation", "learned"]) == 0
+    assert_same(without_hashes(in_graph), without_hashes(recorded(graph.folder / "alone")))
+
+
+def without_hashes(episodes: list[Episode]) -> list[Episode]:
+    """Leave out which file a model came from: it names the bags, and these hold times."""
+    return [replace(episode, steps=[replace(step, model_hash="") for step in episode.steps]) for episode in episodes]
