@@ -60,7 +60,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "lz4": ("bags/",),
     "zstandard": ("bags/",),
     "matplotlib": ("evaluation/",),
-    "rich": ("console.py", "progress.py"),
+    "rich": ("console.py", "progress.py", "graph/live_view.py"),
     "yaml": ("configuration.py", "bags/", "nodes/", "commands/"),
 }
 

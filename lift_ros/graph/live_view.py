@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -95,46 +98,48 @@ class LiveView:
     ) -> None:
         self._wanted = episodes_wanted
         self._stream = stream or sys.stdout
-        self._interactive = self._stream.isatty()
+        self._live = _make_live(self._stream) if self._stream.isatty() else None
         self._interval_s = plain_interval_s
         self._clock = clock
         self._began = clock()
         self._printed_at = float("-inf")
-        self._lines_drawn = 0
         self.status = RunStatus()
 
     def log(self, line: str) -> None:
         """Print a log line above the view."""
-        self._erase()
-        print(line, file=self._stream, flush=True)
-        self._draw()
+        if self._live is None:
+            print(line, file=self._stream, flush=True)
+        else:
+            self._live.console.out(line, highlight=False)
 
     def update(self, status: RunStatus) -> None:
         """Show a new status."""
         self.status = status
-        if self._interactive:
-            self._erase()
-            self._draw()
+        if self._live is not None:
+            self._live.start()
+            self._live.update(self._text(), refresh=True)
         elif self._clock() - self._printed_at >= self._interval_s:
             self._printed_at = self._clock()
-            print(self._text().replace("\n", "   "), file=self._stream, flush=True)
+            self._print_line()
 
     def close(self) -> None:
         """Leave the last view standing."""
-        if not self._interactive:
-            print(self._text().replace("\n", "   "), file=self._stream, flush=True)
-        self._lines_drawn = 0
+        if self._live is not None:
+            self._live.stop()
+        else:
+            self._print_line()
 
     def _text(self) -> str:
         return render(self.status, self._wanted, self._clock() - self._began)
 
-    def _draw(self) -> None:
-        if self._interactive:
-            text = self._text()
-            print(text, file=self._stream, flush=True)
-            self._lines_drawn = text.count("\n") + 1
+    def _print_line(self) -> None:
+        print(self._text().replace("\n", "   "), file=self._stream, flush=True)
 
-    def _erase(self) -> None:
-        if self._interactive and self._lines_drawn:
-            print(f"\x1b[{self._lines_drawn}F\x1b[0J", end="", file=self._stream)
-            self._lines_drawn = 0
+
+def _make_live(stream: TextIO) -> Live:
+    """Return what redraws in place; loaded here, since nodes know the status but show nothing."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=stream, markup=False, highlight=False)
+    return Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -49,13 +50,12 @@ def run_graph(
         if status is not None:
             view.update(status)
 
-    with tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
+    with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
         specs = process_specs(rows, options.namespace, Path(folder), own_domain())
         log = view.log if show_logs else _nothing
         with Supervisor(specs, on_line=on_line, log=log, colour=output.isatty()) as supervisor:
             supervisor.run(interrupted)
             completed = not interrupted()
-    view.close()
     return GraphResult(completed, _outcomes(options.run, before))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -77,6 +78,10 @@ def test_a_terminal_redraws_in_place_below_the_log() -> None:
     view = LiveView(stream=stream)
     view.update(RunStatus(episode=1))
     view.log("[arbiter] hello")
-    output = stream.getvalue()
-    assert "\x1b[2F\x1b[0J[arbiter] hello\n" in output
-    assert output.rstrip().endswith("augmented –")
+    view.update(RunStatus(episode=2))
+    view.close()
+    text = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", stream.getvalue())
+    assert text.count("[arbiter] hello\n") == 1
+    assert text.index("episode 1, step 0") < text.index("[arbiter] hello") < text.index("episode 2, step 0")
+    assert stream.getvalue().count("\x1b[1A\x1b[2K") >= 2  # what was drawn before is taken away
+    assert text.rstrip().endswith("augmented –")
