@@ -1,6 +1,6 @@
 """Episodes to and from rosbags."""
 
-from lift_ros.bags.arrays import EpisodeArrays, gather
+from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.loading import load_arrays
@@ -16,7 +16,7 @@ __all__ = [
     "LeftOut",
     "RunReader",
     "RunWriter",
-    "gather",
+    "episodes_to_arrays",
     "hindsight",
     "load_arrays",
     "read_run",

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lift_ros.bags.faults import BagError
-from lift_ros.bags.mcap_file import FileSummary, Topic
+from lift_ros.bags.contents import located
+from lift_ros.bags.faults import BagError, Malformed
+from lift_ros.bags.journal import FileSummary
+from lift_ros.bags.records import RecordedTopic, file_bytes, read_summary
 from lift_ros.errors import UserError
 
 FILE_NAME = "metadata.yaml"
@@ -59,21 +63,12 @@ def facts_from_text(values: dict[str, Any], bag: Path) -> dict[str, Any]:
 
 
 @dataclass
-class TopicEntry:
-    """A topic's line in metadata.yaml."""
-
-    type_name: str
-    type_hash: str
-    qos: list[dict[str, object]]
-    count: int = 0
-
-
-@dataclass
 class RunMetadata:
     """All that metadata.yaml says; it keeps the text of the files' entries so that saving costs little."""
 
     facts: dict[str, Any]
-    topics: dict[str, TopicEntry] = field(default_factory=dict)
+    topics: dict[str, RecordedTopic] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)  # messages of each topic
     files: list[FileSummary] = field(default_factory=list)
     unsaved: bool = False  # something was added since the last save
     _first_time: int | None = None
@@ -89,12 +84,15 @@ class RunMetadata:
         try:
             for entry in information["topics_with_message_count"]:
                 topic = entry["topic_metadata"]
-                metadata.topics[topic["name"]] = TopicEntry(
+                name, qos = str(topic["name"]), topic.get("offered_qos_profiles") or ""
+                metadata.topics[name] = RecordedTopic(
+                    name,
                     topic["type"],
-                    topic.get("type_description_hash", ""),
-                    _qos(topic.get("offered_qos_profiles")),
-                    int(entry["message_count"]),
+                    definition="",
+                    type_hash=topic.get("type_description_hash", ""),
+                    qos=qos if isinstance(qos, str) else json.dumps(qos),
                 )
+                metadata.counts[name] = int(entry["message_count"])
             for entry in information["files"]:
                 first = int(entry["starting_time"]["nanoseconds_since_epoch"])
                 last = first + int(entry["duration"]["nanoseconds"])
@@ -107,16 +105,16 @@ class RunMetadata:
             ) from error
         return metadata
 
-    def announce(self, topic: Topic) -> None:
+    def announce(self, topic: RecordedTopic) -> None:
         """Name a topic, if it is not named yet."""
-        if topic.name not in self.topics:
-            self.topics[topic.name] = TopicEntry(topic.type_name, topic.type_hash, _qos(topic.qos))
+        self.topics.setdefault(topic.name, topic)
 
     def add(self, summary: FileSummary) -> None:
-        """Name one more finished file."""
+        """Name one more finished file and its topics."""
         self._note(summary)
-        for name, count in summary.counts.items():
-            self.topics[name].count += count
+        for topic, count in summary.counts.items():
+            self.announce(topic)
+            self.counts[topic.name] += count
 
     def _note(self, summary: FileSummary) -> None:
         self.unsaved = True
@@ -142,21 +140,21 @@ class RunMetadata:
             {
                 "topic_metadata": {
                     "name": name,
-                    "type": entry.type_name,
+                    "type": topic.type_name,
                     "serialization_format": "cdr",
-                    "offered_qos_profiles": entry.qos,
-                    "type_description_hash": entry.type_hash,
+                    "offered_qos_profiles": _qos(topic.qos),
+                    "type_description_hash": topic.type_hash,
                 },
-                "message_count": entry.count,
+                "message_count": self.counts[name],
             }
-            for name, entry in self.topics.items()
+            for name, topic in self.topics.items()
         ]
         head: dict[str, Any] = {
             "version": VERSION,
             "storage_identifier": "mcap",
             "duration": {"nanoseconds": last - first},
             "starting_time": {"nanoseconds_since_epoch": first},
-            "message_count": sum(entry.count for entry in self.topics.values()),
+            "message_count": self.counts.total(),
             "compression_format": "",
             "compression_mode": "",
             "ros_distro": "lift_ros",
@@ -179,9 +177,8 @@ class RunMetadata:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             written = os.writev(descriptor, pieces)
-            rest = memoryview(b"".join(pieces))[written:] if written < sum(map(len, pieces)) else memoryview(b"")
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            while written < sum(map(len, pieces)):
+                written += os.write(descriptor, b"".join(pieces)[written:])
             if sync:
                 os.fsync(descriptor)
         except OSError:
@@ -195,11 +192,26 @@ class RunMetadata:
         self.unsaved = False
 
 
-def _qos(profiles: Any) -> list[dict[str, object]]:
-    """Return QoS profiles as a list, which is how version 9 has them; older versions hold YAML as text."""
-    if isinstance(profiles, str):
-        profiles = parse(profiles.encode()) if profiles else []
-    return list(profiles or [])
+@lru_cache(maxsize=256)
+def _qos(profiles: str) -> list[Any]:
+    """Return QoS profiles as a list, which is how version 9 has them; none where the text does not hold one."""
+    try:
+        content = parse(profiles.encode())
+    except ValueError:
+        return []
+    return content if isinstance(content, list) else []
+
+
+def summarise(path: Path) -> FileSummary:
+    """Return what metadata.yaml says about a finished file, from the file itself."""
+    with located(path):
+        announced, statistics = read_summary(file_bytes(path, whole=False))
+        if statistics is None:
+            raise Malformed("it has no index")
+    counts = {topic: statistics.channel_message_counts.get(number, 0) for number, topic in announced.topics.items()}
+    return FileSummary(
+        path.name, statistics.message_start_time, statistics.message_end_time, statistics.message_count, counts
+    )
 
 
 def load_metadata(run: Path) -> dict[str, Any]:

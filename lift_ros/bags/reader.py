@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,22 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lift_ros.bags.contents import (
-    REMEDY,
-    Dimensions,
-    RawEpisode,
-    assemble,
-    check_episode,
-    dimensions_of,
-    read_finished,
-    read_journal,
-    recovered,
-)
+from lift_ros.bags.contents import REMEDY, RawEpisode, Sizes, assemble, read_file, recovered
 from lift_ros.bags.faults import BagError, EpisodeError, Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, VERSION, facts_from_text, load_metadata
-from lift_ros.bags.scan import Announced
-from lift_ros.bags.tables import Unusual, list_episodes
+from lift_ros.bags.ordinary import NOT_ORDINARY, list_episodes
+from lift_ros.bags.records import Announced, file_bytes
 from lift_ros.collection.records import Episode
 
 _ATTEMPTS = 20  # a recorder may finish a file between the listing of the directory and the reading
@@ -55,7 +43,7 @@ class RunReader:
     _names: list[str]
     _files: dict[int, str]
     _journal: str | None
-    _dimensions: Dimensions | None
+    _sizes: Sizes | None
     _loaded: tuple[str, dict[int, RawEpisode]] | None
 
     def __init__(self, path: str | Path, skip_bad: bool = False) -> None:
@@ -122,26 +110,20 @@ class RunReader:
         if raw is None:
             raise EpisodeError("it is missing", bag=path, episode=index, remedy=REMEDY)
         if name == self._journal and raw.end is None:
-            episode = recovered(index, raw, self.facts)
-            check_episode(episode, path)
+            episode = recovered(index, raw, self.facts, path)
         else:
             episode = assemble(index, raw, path)
-        self._check_dimensions(episode, path)
+        for step in episode.steps[:1]:
+            found = Sizes.of(step)
+            self._sizes = self._sizes or found
+            if found != self._sizes:
+                raise EpisodeError(
+                    f"its steps have {found} and those read before have {self._sizes}",
+                    bag=path,
+                    episode=index,
+                    remedy="Record runs of different dimensions into different directories. " + REMEDY,
+                )
         return episode
-
-    def _check_dimensions(self, episode: Episode, path: Path) -> None:
-        found = dimensions_of(episode)
-        if found is None:
-            return
-        if self._dimensions is None:
-            self._dimensions = found
-        elif found != self._dimensions:
-            raise EpisodeError(
-                f"its steps have {found} and those read before have {self._dimensions}",
-                bag=path,
-                episode=episode.index,
-                remedy="Record runs of different dimensions into different directories. " + REMEDY,
-            )
 
     def _tolerate(self, error: BagError) -> None:
         if not self.skip_bad:
@@ -163,10 +145,8 @@ class RunReader:
 
         announced = Announced()
         try:
-            if name == self._journal:
-                raw = read_journal(path, announced)
-            else:
-                raw = read_finished(path, announced, tolerate if self.skip_bad else None)
+            journal = name == self._journal
+            raw = read_file(path, announced, journal=journal, tolerate=tolerate if self.skip_bad else None)
         except BagError as error:
             first = first_episode_of(name.removesuffix(JOURNAL_SUFFIX))
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
@@ -178,7 +158,7 @@ class RunReader:
     def _open(self) -> None:
         self.left_out, self.facts, self.under_way, self._knows_facts = [], {}, False, False
         self._names, self._files = [], {}
-        self._journal = self._dimensions = self._loaded = None
+        self._journal = self._sizes = self._loaded = None
         if not self.path.exists():
             raise BagError("it does not exist", bag=self.path, remedy="Give the directory of a recorded run.")
         if self.path.is_dir():
@@ -273,12 +253,8 @@ class RunReader:
     def _list(self, name: str) -> list[int]:
         """Return the episodes of a file, from its index where it has the usual one."""
         if self._knows_facts:  # else they are in the file, which has to be read for them
-            with (
-                suppress(Unusual, struct.error, OSError, ValueError),
-                open(self.directory / name, "rb") as stream,
-                mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as data,
-            ):
-                return list_episodes(data)
+            with suppress(OSError, *NOT_ORDINARY):
+                return list_episodes(file_bytes(self.directory / name, whole=False))
         return list(self._raw(name))
 
     def _index_journal(self) -> None:

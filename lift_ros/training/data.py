@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
-from lift_ros.bags.arrays import EpisodeArrays, gather
+from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
 from lift_ros.bags.hindsight import NO_POSITIONS, UNFINISHED
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
@@ -49,7 +49,7 @@ class TrainingData:
 
 def from_episodes(episodes: Sequence[Episode]) -> TrainingData:
     """Gather episodes in memory; those without a step are left out."""
-    return from_arrays(gather(episodes))[0]
+    return from_arrays(episodes_to_arrays(episodes))[0]
 
 
 def from_arrays(arrays: EpisodeArrays, reward: str = "recorded") -> tuple[TrainingData, dict[str, int]]:

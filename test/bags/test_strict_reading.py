@@ -12,7 +12,7 @@ from bag_samples import sample_episode, write_run
 from rosbags_writer import write_with_rosbags
 
 from lift_ros.bags import BagError, EpisodeError, RunReader, RunWriter, definitions, read_run, writer
-from lift_ros.bags.mcap_file import Topic
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.errors import UserError
 
@@ -248,7 +248,7 @@ def test_broken_metadata_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_step_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = definitions.STEP_DEFINITION.replace("float64 reward\n", "float32 reward\n")
-    step = Topic(definitions.STEP_TOPIC, definitions.STEP_TYPE, definition, "", "")
+    step = RecordedTopic(definitions.STEP_TOPIC, definitions.STEP_TYPE, definition, "", "")
     with monkeypatch.context() as patch:
         patch.setattr(writer, "STEP", step)
         write_run(tmp_path / "run", 1)

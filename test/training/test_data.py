@@ -9,7 +9,7 @@ import pytest
 from training_samples import make_episodes
 
 from lift_ros.bags import RunWriter, hindsight
-from lift_ros.bags.arrays import gather
+from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
@@ -60,7 +60,7 @@ def test_hindsight_labels_like_the_one_for_episodes() -> None:
     episodes = without_rewards(make_episodes(count=7, steps=5))
     episodes[0].steps = make_episodes(count=1, steps=5)[0].steps  # this one has rewards and keeps them
     wanted, counts = hindsight(episodes)
-    data, left_out = from_arrays(gather(episodes), "hindsight")
+    data, left_out = from_arrays(episodes_to_arrays(episodes), "hindsight")
     expected = from_episodes(wanted)
     assert np.allclose(data.rewards, expected.rewards, atol=1e-12)
     assert np.array_equal(data.observations, expected.observations)
@@ -71,7 +71,7 @@ def test_hindsight_labels_like_the_one_for_episodes() -> None:
 def test_says_why_nothing_can_be_labelled() -> None:
     episodes = without_rewards(make_episodes(count=3)[2:])
     with pytest.raises(UserError, match="1 did not reach their goal"):
-        from_arrays(gather(episodes), "hindsight")
+        from_arrays(episodes_to_arrays(episodes), "hindsight")
 
 
 def test_runs_give_what_memory_gives(tmp_path: Path) -> None:
