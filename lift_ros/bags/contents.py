@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lift_ros.array_types import FloatArray
-from lift_ros.bags.cdr import decode_episode, decode_step
-from lift_ros.bags.faults import BagError, EpisodeError, Malformed
+from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
 from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, walk
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
+from lift_ros.messages.errors import MessageError
+from lift_ros.messages.layout import prefix_dtype
+from lift_ros.messages.records import decode_episode, decode_step
 from lift_ros.seeds import episode_seed
 
-_STEP_PREFIX = 24  # encapsulation, stamp, empty frame, episode and step
-REMEDY = "Restore the file from a copy, or leave bad episodes out with --skip-bad (skip_bad=True)."
-_DECODERS: dict[str, Callable[[bytes | memoryview], object]] = {STEP.name: decode_step, EPISODE.name: decode_episode}
+_OURS = {topic.name: topic for topic in (STEP, EPISODE)}
+_DECODERS = {STEP.name: decode_step, EPISODE.name: decode_episode}
+# Where the number of the episode ends in messages whose frame is empty.
+_NUMBERS = {
+    STEP.name: prefix_dtype("Step", {}, "episode").itemsize,
+    EPISODE.name: prefix_dtype("Episode", {}, "episode").itemsize,
+}
 
 
 @dataclass
@@ -46,30 +51,34 @@ class Sizes(NamedTuple):
         """Return those of a step."""
         return cls(step.observation.size, step.position.size, step.action.size)
 
+    def fault(self, episode: Episode) -> str | None:
+        """Return how what was seen last differs from what steps of these sizes saw; after a crash nothing was seen."""
+        last = (episode.final_observation.size, episode.final_position.size)
+        if last == self[:2] or (episode.outcome == Outcome.RECOVERED and not last[0]):
+            return None
+        return f"final_observation and final_position have {last[0]} and {last[1]} values and its steps have {self}"
+
 
 def fields_of(definition: str) -> dict[str, list[str]]:
     """Return the fields per type in a ros2msg definition; comments, constants and layout do not matter."""
-    types: dict[str, list[str]] = {"": []}
-    current = ""
-    for line in definition.splitlines():
-        line = line.split("#", 1)[0].strip()
-        if line.startswith("MSG:"):
-            current = line[4:].strip().replace("/msg/", "/")
-            types[current] = []
-        elif line and not line.startswith("===") and "=" not in line.replace("<=", ""):
-            types[current].append(re.sub(r"\s+", " ", line.replace("/msg/", "/")))
+    types: dict[str, list[str]] = {}
+    for part in re.split(r"^=+$", definition, flags=re.MULTILINE):
+        lines = [" ".join(line.split("#", 1)[0].split()).replace("/msg/", "/") for line in part.splitlines()]
+        name = next((line for line in lines if line.startswith("MSG:")), "")
+        types[name] = [line for line in lines if line not in ("", name) and "=" not in line.replace("<=", "")]
     return types
 
 
-def _check_type(topic: RecordedTopic, known: RecordedTopic, bag: Path) -> None:
+def _check_type(topic: RecordedTopic, bag: Path) -> None:
     """Refuse a topic of ours that was written with another definition."""
+    known = _OURS[topic.name]
+    found, expected = fields_of(topic.definition), fields_of(known.definition)
     difference = topic.type_name
     if topic.type_name == known.type_name:
-        found, expected = fields_of(topic.definition), fields_of(known.definition)
         if topic.encoding == known.encoding and found == expected:
             return
         lines = set(chain(*found.values())) ^ set(chain(*expected.values()))
-        difference = f"{known.type_name} with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
+        difference += f" with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
     raise BagError(
         f"topic {topic.name} is {difference} and not the {known.type_name} of this version",
         bag=bag,
@@ -80,44 +89,43 @@ def _check_type(topic: RecordedTopic, known: RecordedTopic, bag: Path) -> None:
 def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
     """Sort a file's messages into episodes, in the order they were written."""
     episodes: dict[int, RawEpisode] = {}
-    ours = {topic.name: topic for topic in (STEP, EPISODE)}
     checked: set[RecordedTopic] = set()
     for message in messages:
         topic = message.topic
-        if topic.name not in ours:
+        if topic.name not in _OURS:
             continue
         if topic not in checked:
-            _check_type(topic, ours[topic.name], bag)
+            _check_type(topic, bag)
             checked.add(topic)
         try:
-            _sort_in(message, episodes)
+            raw = episodes.setdefault(_episode_of(message), RawEpisode())
         except Malformed as error:
             if tolerate is None:
                 raise
             tolerate(error)
+            continue
+        if topic.name == STEP.name:
+            raw.steps.append(message)
+        else:
+            raw.ends_twice = raw.end is not None
+            raw.end = message
     return episodes
 
 
-def _sort_in(message: RecordedMessage, episodes: dict[int, RawEpisode]) -> None:
-    if message.topic.name == STEP.name:
-        episodes.setdefault(_episode_of_step(message.data), RawEpisode()).steps.append(message)
-        return
-    raw = episodes.setdefault(decode_episode(message.data).episode.index, RawEpisode())
-    raw.ends_twice = raw.end is not None
-    raw.end = message
-
-
-def _episode_of_step(data: bytes | memoryview) -> int:
-    """Return the episode of a step without decoding the rest where its layout is the usual one."""
-    if len(data) >= _STEP_PREFIX and data[1] == 1 and bytes(data[12:17]) == b"\1\0\0\0\0":
-        return int.from_bytes(data[20:24], "little")
-    return decode_step(data).episode
+def _episode_of(message: RecordedMessage) -> int:
+    """Return the episode of a message of ours, which stands behind its header whatever else it holds."""
+    data = message.data
+    order: Literal["little", "big"] = "little" if data[1:2] == b"\1" else "big"
+    end = _NUMBERS[message.topic.name] - 4 + -(-int.from_bytes(data[12:16], order) // 4) * 4
+    if len(data) < end:
+        raise Malformed(f"a message of {len(data)} bytes ends before the number of its episode")
+    return int.from_bytes(data[end - 4 : end], order)
 
 
 def read_file(
     path: Path, announced: Announced, *, journal: bool = False, tolerate: Tolerate | None = None
 ) -> dict[int, RawEpisode]:
-    """Return the episodes of a file; the last of one under way may have no end, and ends where it cannot be decoded."""
+    """Return the episodes of a file; of one under way those up to what cannot be decoded, the last without an end."""
     with located(path):
         data = memoryview(path.read_bytes())
         if journal:
@@ -130,31 +138,31 @@ def decodable(message: RecordedMessage) -> bool:
     try:
         if message.topic.name in _DECODERS:
             _DECODERS[message.topic.name](message.data)
-    except Malformed:
+    except MessageError:
         return False
     return True
 
 
 @contextmanager
 def located(path: Path) -> Iterator[None]:
-    """Say of which file a fault was found."""
+    """Say in which file a fault was found."""
     try:
         yield
-    except Malformed as error:
-        raise BagError(str(error), bag=path, remedy=REMEDY) from error
+    except UNREADABLE as error:
+        raise BagError(str(error), bag=path) from error
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BagError(f"it cannot be read ({error.strerror})", bag=path, remedy=REMEDY) from error
+        raise BagError(f"it cannot be read ({error.strerror})", bag=path) from error
 
 
 def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dict[str, Any]) -> Episode:
     """Return an episode without steps whose end was never recorded; what its last step led to was never seen."""
-    run_seed, mode = facts.get("seed"), facts.get("mode")
+    run_seed, mode = facts.get("seed"), str(facts.get("mode")).upper()
     return Episode(
         index=index,
         seed=episode_seed(run_seed, index) if isinstance(run_seed, int) and run_seed >= 0 else 0,
-        mode=Mode[mode.upper()] if isinstance(mode, str) and mode.upper() in Mode.__members__ else Mode.COLLECT,
+        mode=Mode.__members__.get(mode, Mode.COLLECT),
         outcome=Outcome.RECOVERED,
         steps=[],
         final_observation=np.empty(0),
@@ -166,15 +174,12 @@ def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dic
 
 def recovered(index: int, raw: RawEpisode, facts: dict[str, Any], bag: Path) -> Episode:
     """Return what is known of an episode that a crash cut off: all steps up to the last that is whole and in order."""
-    steps: list[Step] = []
-    for message in raw.steps:
-        step = decode_step(message.data)
-        if step.index != len(steps):
-            break
-        steps.append(step)
-    episode = cut_off_episode(index, steps[0].time_ns if steps else 0, steps[-1].time_ns if steps else 0, facts)
+    steps = [decode_step(message.data) for message in raw.steps]
+    steps = [step for _, step in takewhile(lambda pair: pair[0] == pair[1].index, enumerate(steps))]
+    times = [step.time_ns for step in steps] or [0]
+    episode = cut_off_episode(index, times[0], times[-1], facts)
     episode.steps = steps
-    _refuse_first(_faults(episode), index, bag)
+    _check_sizes(episode, bag)
     return episode
 
 
@@ -182,65 +187,41 @@ def assemble(index: int, raw: RawEpisode, bag: Path) -> Episode:
     """Decode a finished episode and check it on its own."""
     if raw.end is None or raw.ends_twice:
         problem = "it has steps and no end" if raw.end is None else "it is recorded twice"
-        raise EpisodeError(problem, bag=bag, episode=index, remedy=REMEDY)
-    end = decode_episode(raw.end.data)
+        raise EpisodeError(problem, bag=bag, episode=index)
+    steps: list[Step] = []
+    place: int | None = None
+    try:
+        for place, message in enumerate(raw.steps):
+            step = decode_step(message.data)
+            if step.index != place:
+                problem = "this step is missing" if step.index == place + 1 else "this step is repeated or out of order"
+                if step.index > place + 1:
+                    problem = f"steps up to {step.index - 1} are missing"
+                raise EpisodeError(problem, bag=bag, episode=index, step=min(place, step.index))
+            steps.append(step)
+        place = None
+        end = decode_episode(raw.end.data)
+    except MessageError as error:
+        raise EpisodeError(str(error), bag=bag, episode=index, step=place) from error
     episode = end.episode
-    _refuse_first(_decode_steps(raw, episode.steps), index, bag)
-    _refuse_first(_faults(episode), index, bag)
+    episode.steps = steps
+    _check_sizes(episode, bag)
     for name, counted, found in (
         ("steps", end.steps, len(episode.steps)),
         ("augmentations", end.augmentations, episode.augmentations),
     ):
         if counted != found:
             problem = f"its end counts {counted} {name} and {found} are recorded"
-            raise EpisodeError(problem, bag=bag, episode=index, remedy=REMEDY)
+            raise EpisodeError(problem, bag=bag, episode=index)
     return episode
 
 
-_Faults = Iterator[tuple[int | None, str]]  # step and problem
-
-
-def _refuse_first(faults: _Faults, index: int, bag: Path) -> None:
-    for step, problem in faults:
-        raise EpisodeError(problem, bag=bag, episode=index, step=step, remedy=REMEDY)
-
-
-def _decode_steps(raw: RawEpisode, steps: list[Step]) -> _Faults:
-    """Append an episode's steps to `steps`."""
-    for expected, message in enumerate(raw.steps):
-        try:
-            step = decode_step(message.data)
-        except Malformed as error:
-            yield expected, str(error)
-            return
-        if step.index < expected:
-            yield step.index, "this step is repeated or out of order"
-        if step.index > expected:
-            last = step.index - 1
-            yield expected, "this step is missing" if last == expected else f"steps up to {last} are missing"
-        steps.append(step)
-
-
-def _faults(episode: Episode) -> _Faults:
-    """Yield values that are not finite and sizes that change within the episode."""
-    first = episode.steps[0] if episode.steps else None
-    for step in episode.steps:
-        for name in Sizes._fields:
-            if problem := _fault(name, getattr(step, name), getattr(first, name).size):
-                yield step.index, problem
-        if np.isinf(step.reward):
-            yield step.index, f"reward is {step.reward}, not finite"
-    sizes = {}
-    if first is not None and not (episode.outcome == Outcome.RECOVERED and not episode.final_observation.size):
-        sizes = {"final_observation": first.observation.size, "final_position": first.position.size}
-    for name in ("final_observation", "final_position", "goal", "context"):
-        if problem := _fault(name, getattr(episode, name), sizes.get(name)):
-            yield None, problem
-
-
-def _fault(name: str, values: FloatArray, size: int | None) -> str | None:
-    if not np.isfinite(values).all():
-        return f"{name} is {values.tolist()}, not finite"
-    if size is not None and values.size != size:
-        return f"{name} has {values.size} values and step 0 has {size}"
-    return None
+def _check_sizes(episode: Episode, bag: Path) -> None:
+    """Refuse sizes that change within the episode."""
+    sizes = [Sizes.of(step) for step in episode.steps]
+    for number, found in enumerate(sizes):
+        if found != sizes[0]:
+            problem = f"it has {found} and step 0 has {sizes[0]}"
+            raise EpisodeError(problem, bag=bag, episode=episode.index, step=number)
+    if sizes and (fault := sizes[0].fault(episode)):
+        raise EpisodeError(fault, bag=bag, episode=episode.index)

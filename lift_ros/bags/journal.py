@@ -19,7 +19,6 @@ from pathlib import Path
 from mcap.opcode import Opcode
 from mcap.records import ChunkIndex, DataEnd, Footer, Header, Metadata, MetadataIndex, Statistics, SummaryOffset
 
-from lift_ros.bags.definitions import EPISODE_TOPIC
 from lift_ros.bags.faults import Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, tail_name
 from lift_ros.bags.records import (
@@ -34,6 +33,7 @@ from lift_ros.bags.records import (
     records,
     written,
 )
+from lift_ros.bags.topics import EPISODE
 
 START = MAGIC + written(Header(profile="ros2", library="lift_ros"))
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
@@ -223,7 +223,7 @@ class Journal:
         self.seal()
         counts = {topic: self._counts[channel] for channel, topic in self._announced.topics.items()}
         name = self.path.name.removesuffix(JOURNAL_SUFFIX)
-        if not any(count for topic, count in counts.items() if topic.name == EPISODE_TOPIC):
+        if not any(count for topic, count in counts.items() if topic == EPISODE):
             name = tail_name(self.path.parent, first_episode_of(name) or 0)
         filled = [chunk for chunk in self._chunks if chunk.message_index_offsets]
         first, last = min(c.message_start_time for c in filled), max(c.message_end_time for c in filled)

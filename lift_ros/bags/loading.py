@@ -15,7 +15,7 @@ from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays, join
 from lift_ros.bags.contents import Sizes
 from lift_ros.bags.faults import EpisodeError
 from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator
-from lift_ros.bags.reader import LeftOut, RunReader
+from lift_ros.bags.reader import RunReader
 from lift_ros.bags.records import file_bytes
 from lift_ros.bags.seen import seen_part
 from lift_ros.bags.tables import decode
@@ -158,12 +158,10 @@ class _Loader:
                 episode = seen_part(reader.episode(index))
                 self._check_sizes(episode, reader)
             except EpisodeError as error:
-                if not reader.skip_bad:
-                    raise
-                reader.left_out.append(LeftOut(error.bag, error.episode, error.problem))
-                continue
-            if episode.steps:
-                yield place, run, episode
+                reader.tolerate(error)
+            else:
+                if episode.steps:
+                    yield place, run, episode
 
     def _check_sizes(self, episode: Episode, reader: RunReader) -> None:
         """Refuse an episode of another plant."""

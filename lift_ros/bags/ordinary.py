@@ -19,14 +19,14 @@ import numpy.typing as npt
 from mcap.opcode import Opcode
 
 from lift_ros.array_types import ByteArray, IntArray
-from lift_ros.bags.cdr import decode_step
 from lift_ros.bags.contents import Sizes
-from lift_ros.bags.faults import Malformed
+from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.journal import START
-from lift_ros.bags.layout import prefix_dtype
 from lift_ros.bags.records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, read_summary, written
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Step
+from lift_ros.messages.layout import prefix_dtype
+from lift_ros.messages.records import decode_step
 
 STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
 _ANNOUNCEMENT = written(
@@ -42,7 +42,7 @@ class Unusual(ValueError):
     """The file is not laid out as `RunWriter` lays it out."""
 
 
-NOT_ORDINARY = (ValueError, LookupError, struct.error, Malformed)  # what reading beyond the expected raises
+NOT_ORDINARY = (ValueError, LookupError, struct.error, *UNREADABLE)  # what reading beyond the expected raises
 
 
 @dataclass(slots=True)

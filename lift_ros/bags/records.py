@@ -34,7 +34,7 @@ _IN_JOURNAL = {
     *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE),
 }
 
-Tolerate = Callable[[Malformed], None]
+Tolerate = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)

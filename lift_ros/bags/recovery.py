@@ -8,13 +8,13 @@ from typing import Any
 
 from mcap.opcode import Opcode
 
-from lift_ros.bags.cdr import EpisodeEnd, encode_episode
 from lift_ros.bags.contents import assemble, decodable, group, recovered
 from lift_ros.bags.faults import EpisodeError
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of
 from lift_ros.bags.journal import FileSummary, Journal
 from lift_ros.bags.records import HEAD, Announced, RecordedMessage, journal_messages
 from lift_ros.bags.topics import EPISODE
+from lift_ros.messages.records import EpisodeEnd, encode_episode
 
 _DAMAGED_SUFFIX = ".damaged"
 
@@ -72,6 +72,5 @@ def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[i
             return begin, None
         if len(episode.steps) < len(raw.steps):
             return raw.steps[len(episode.steps)].offset, None
-        counts = EpisodeEnd(episode, len(episode.steps), episode.augmentations, episode.episode_return)
-        end = RecordedMessage(EPISODE, raw.steps[-1].time_ns, b"".join(encode_episode(counts)))
+        end = RecordedMessage(EPISODE, raw.steps[-1].time_ns, encode_episode(EpisodeEnd.of(episode)))
     return None, end

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from lift_ros.array_types import BoolArray, IntArray
 from lift_ros.bags.arrays import OF_EPISODE, OF_STEP, EpisodeArrays, offsets_of
 from lift_ros.bags.contents import Sizes
-from lift_ros.bags.layout import prefix_dtype
 from lift_ros.bags.ordinary import EpisodeBytes
 from lift_ros.collection.records import Mode, Outcome, Source
+from lift_ros.messages.layout import prefix_dtype
 
 _LITTLE_ENDIAN = 0x100
 _REASON = prefix_dtype("Episode", {}, "outcome").itemsize  # where the length of an end's reason lies

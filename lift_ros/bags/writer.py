@@ -14,7 +14,6 @@ from typing import Any
 
 from mcap.records import Metadata
 
-from lift_ros.bags.cdr import EpisodeEnd, decode_episode, encode_episode, encode_step
 from lift_ros.bags.contents import Sizes, cut_off_episode
 from lift_ros.bags.faults import BagError, DiskFull
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run
@@ -24,8 +23,9 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.bags.records import RecordedTopic
 from lift_ros.bags.recovery import recover_journal
 from lift_ros.bags.topics import EPISODE, STEP
-from lift_ros.collection.records import Episode, Outcome, Source, Step
+from lift_ros.collection.records import Episode, Source, Step
 from lift_ros.errors import UserError
+from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, encode_step
 
 DEFAULT_RESERVE = 16 * 2**20
 _LOCK_PATIENCE = 2.0
@@ -126,7 +126,7 @@ class RunWriter:
             )
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
-        self._write(STEP, time_ns, b"".join(encode_step(step)) if data is None else data)
+        self._write(STEP, time_ns, encode_step(step) if data is None else data)
         if not tally.steps:
             tally.start_time, tally.sizes = step.time_ns, sizes
         tally.last_time = time_ns
@@ -155,17 +155,11 @@ class RunWriter:
             )
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
-        final = (episode.final_observation.size, episode.final_position.size)
-        cut_off = episode.outcome == Outcome.RECOVERED and not final[0]
-        if tally.sizes is not None and final != tally.sizes[:2] and not cut_off:
-            raise self._refusal(
-                f"what was seen last has {final[0]} values and its position {final[1]}; its steps have {tally.sizes}",
-                "Record the last observation as the plant reports it.",
-                episode.index,
-            )
+        if tally.sizes is not None and (problem := tally.sizes.fault(episode)):
+            raise self._refusal(problem, "Record the last observation as the plant reports it.", episode.index)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
         if data is None or not _agree(decode_episode(data), end):
-            data = b"".join(encode_episode(end))
+            data = encode_episode(end)
         self._write(EPISODE, max(tally.last_time, episode.end_time_ns), data)
         self.next_episode += 1
         self._tally = _Tally()
@@ -249,9 +243,8 @@ class RunWriter:
                 metadata.facts = continued(metadata.facts, facts, self.next_episode)
         for topic in (STEP, EPISODE):
             metadata.announce(topic)
-        listed = {file.name for file in metadata.files}
         for name in listing.finished:
-            if name not in listed:
+            if name not in metadata.files:
                 metadata.add(summarise(self.path / name))
         with self._failures("the run cannot be written"):
             if listing.journal is not None:

@@ -300,22 +300,23 @@ def test_no_space_at_any_write_leaves_a_run_that_goes_on(
         run = tmp_path / f"run{number}"
         left = number
 
-        def take_space() -> None:
+        def take_space() -> bool:
+            """Return whether there is space for all of it."""
             nonlocal left
             if left == 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             left -= 1
+            return left > 0
 
         def full_pwrite(descriptor: int, data: bytes, offset: int) -> int:
             take_space()
             return pwrite(descriptor, data, offset)
 
         def full_pwritev(descriptor: int, parts: tuple[bytes, ...], offset: int) -> int:
-            take_space()
+            if take_space():
+                return pwritev(descriptor, parts, offset)
             data = b"".join(parts)
-            return (
-                pwrite(descriptor, data[: len(data) // 2], offset) if left == 0 else pwritev(descriptor, parts, offset)
-            )
+            return pwrite(descriptor, data[: len(data) // 2], offset)
 
         def full_writev(descriptor: int, parts: tuple[bytes, ...]) -> int:
             take_space()
