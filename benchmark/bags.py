@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mcap.opcode import Opcode
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from benchmark.timing import RESULTS, interleaved, markdown_table, medians, replace_section
 from lift_ros.bags import RunReader, RunWriter, load_arrays
-from lift_ros.bags.definitions import EPISODE_DEFINITION, STEP_DEFINITION
-from lift_ros.bags.mcap_file import CHUNK, CHUNK_HEAD, MESSAGE_INDEX, RECORD_HEAD
-from lift_ros.bags.tables import Shape, step_table
+from lift_ros.bags.records import CHUNK_HEAD, HEAD, INDEX_HEAD, MESSAGE_HEAD
+from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
+from lift_ros.messages.layout import prefix_dtype
 from lift_ros.seeds import generator
 
 SIZE = 5
-SHAPE = Shape(SIZE, SIZE, SIZE)
+SIZES = dict.fromkeys(("observation", "position", "action"), SIZE)
 START = 1_700_000_000_000_000_000
 COLUMNS = ("observation", "position", "action", "reward", "source")
-STEP_TYPE, EPISODE_TYPE = "lift_ros/msg/Step", "lift_ros/msg/Episode"
+STEP_TYPE, EPISODE_TYPE = STEP.type_name, EPISODE.type_name
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -97,7 +98,7 @@ class Plain:
     def __init__(self) -> None:
         self.store = get_typestore(Stores.ROS2_KILTED)
         types: dict[str, Any] = {}
-        for name, definition in ((STEP_TYPE, STEP_DEFINITION), (EPISODE_TYPE, EPISODE_DEFINITION)):
+        for name, definition in ((STEP_TYPE, STEP.definition), (EPISODE_TYPE, EPISODE.definition)):
             types.update(get_types_from_msg(definition.split("=" * 80)[0], name))
         self.store.register(types)
 
@@ -226,8 +227,8 @@ def syncing(directory: Path, quick: bool) -> str:
 @functools.cache
 def with_stride(stride: int) -> np.dtype[Any]:
     """Return the layout of step records that lie `stride` bytes apart."""
-    layout = step_table(SHAPE)
-    offsets = [layout.fields[name][1] for name in COLUMNS]
+    layout = prefix_dtype("Step", SIZES, COLUMNS[-1])
+    offsets = [MESSAGE_HEAD.size + layout.fields[name][1] for name in COLUMNS]
     formats = [layout[name] for name in COLUMNS]
     return np.dtype({"names": list(COLUMNS), "formats": formats, "offsets": offsets, "itemsize": stride})
 
@@ -257,11 +258,11 @@ def _places(data: bytes) -> list[tuple[int, int, int]]:
     offset = 8
     content = 0
     while offset < len(data) - 8:
-        opcode, length = RECORD_HEAD.unpack_from(data, offset)
-        if opcode == CHUNK:
+        opcode, length = HEAD.unpack_from(data, offset)
+        if opcode == Opcode.CHUNK:
             content = offset + CHUNK_HEAD.size
-        if opcode == MESSAGE_INDEX and data[offset + 9 : offset + 11] == b"\1\0":
-            starts = np.frombuffer(data, "<u8", (length - 6) // 8, offset + 15)[1::2]
+        if opcode == Opcode.MESSAGE_INDEX and data[offset + 9 : offset + 11] == b"\1\0":
+            starts = np.frombuffer(data, "<u8", (length - 6) // 8, offset + INDEX_HEAD.size)[1::2]
             places.append((content + int(starts[0]), int(starts[1] - starts[0]), len(starts)))
         offset += 9 + length
     return places

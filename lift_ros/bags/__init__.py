@@ -3,7 +3,7 @@
 `importing` turns bags of others into runs, `exporting` writes runs for others.
 """
 
-from lift_ros.bags.arrays import EpisodeArrays, gather
+from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.loading import load_arrays
@@ -19,7 +19,7 @@ __all__ = [
     "LeftOut",
     "RunReader",
     "RunWriter",
-    "gather",
+    "episodes_to_arrays",
     "hindsight",
     "load_arrays",
     "read_run",

@@ -14,18 +14,23 @@ from lift_ros.bags.reader import LeftOut
 from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
+from lift_ros.messages.layout import prefix_dtype
 
-PER_STEP = ("observations", "actions", "rewards", "positions", "sources", "images")
-PER_EPISODE = (
-    "final_observations",
-    "final_positions",
-    "goals",
-    "outcomes",
-    "modes",
-    "seeds",
-    "episodes",
-    "runs",
-)
+# Which field of a message fills which array.
+OF_STEP = {
+    "observations": "observation",
+    "actions": "action",
+    "rewards": "reward",
+    "positions": "position",
+    "sources": "source",
+}
+OF_EPISODE = {
+    "final_observations": "final_observation",
+    "final_positions": "final_position",
+    "outcomes": "outcome",
+    "modes": "mode",
+    "seeds": "seed",
+}
 
 
 @dataclass
@@ -51,6 +56,7 @@ class EpisodeArrays:
     seeds: npt.NDArray[np.uint64]  # [episodes]
     episodes: IntArray  # [episodes], numbers within their runs
     runs: IntArray  # [episodes], which of the given runs
+    columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # [steps, …] of further fields of Step
     left_out: list[LeftOut] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -71,29 +77,34 @@ class EpisodeArrays:
         return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
 
 
-def gather(episodes: Sequence[Episode], runs: Sequence[int] | None = None, *, images: bool = False) -> EpisodeArrays:
-    """Return episodes in memory as arrays; `runs` says which run each comes from."""
+def offsets_of(counts: Sequence[int] | IntArray) -> IntArray:
+    """Return where episodes of so many steps begin, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def episodes_to_arrays(
+    episodes: Sequence[Episode],
+    runs: Sequence[int] | None = None,
+    *,
+    images: bool = False,
+    columns: Sequence[str] = (),
+) -> EpisodeArrays:
+    """Return episodes in memory as arrays; `runs` says which run each comes from, `columns` names further fields."""
     numbers = [0] * len(episodes) if runs is None else runs
     seen = [(seen_part(episode), run) for episode, run in zip(episodes, numbers, strict=True)]
-    kept = [(episode, run) for episode, run in seen if episode.steps]
-    steps = [step for episode, _ in kept for step in episode.steps]
+    kept = [episode for episode, _ in seen if episode.steps]
+    steps = [step for episode in kept for step in episode.steps]
     try:
+        fields: dict[str, Any] = {name: _column("Step", field, steps) for name, field in OF_STEP.items()}
+        fields |= {name: _column("Episode", field, kept) for name, field in OF_EPISODE.items()}
         return EpisodeArrays(
-            observations=_matrix([step.observation for step in steps]),
-            actions=_matrix([step.action for step in steps]),
-            rewards=np.array([step.reward for step in steps], dtype=np.float64),
-            positions=_matrix([step.position for step in steps]),
-            sources=np.array([step.source for step in steps], dtype=np.uint8),
+            **fields,
+            goals=np.stack([_goal(episode) for episode in kept]) if kept else np.empty((0, 0)),
             images=_pictures([step.image for step in steps]) if images else None,
-            offsets=np.cumsum([0, *(len(episode.steps) for episode, _ in kept)], dtype=np.int64),
-            final_observations=_matrix([episode.final_observation for episode, _ in kept]),
-            final_positions=_matrix([episode.final_position for episode, _ in kept]),
-            goals=_matrix([_goal(episode) for episode, _ in kept]),
-            outcomes=np.array([episode.outcome for episode, _ in kept], dtype=np.uint8),
-            modes=np.array([episode.mode for episode, _ in kept], dtype=np.uint8),
-            seeds=np.array([episode.seed for episode, _ in kept], dtype=np.uint64),
-            episodes=np.array([episode.index for episode, _ in kept], dtype=np.int64),
-            runs=np.array([run for _, run in kept], dtype=np.int64),
+            offsets=offsets_of([len(episode.steps) for episode in kept]),
+            episodes=np.array([episode.index for episode in kept], dtype=np.int64),
+            runs=np.array([run for episode, run in seen if episode.steps], dtype=np.int64),
+            columns={name: _column("Step", name, steps, gaps=True) for name in columns},
         )
     except ValueError as error:
         raise UserError(f"the episodes have different dimensions ({error}); load runs of one plant.") from error
@@ -104,8 +115,26 @@ def _goal(episode: Episode) -> FloatArray:
     return episode.goal if episode.goal.size == size else np.full(size, np.nan)
 
 
-def _matrix(vectors: list[FloatArray]) -> FloatArray:
-    return np.stack(vectors) if vectors else np.empty((0, 0))
+def _column(message: str, name: str, records: Sequence[Any], gaps: bool = False) -> npt.NDArray[Any]:
+    """Return a field of all records, of the type that it has in its message where it is made of numbers there."""
+    values = [getattr(record, name) for record in records]
+    try:
+        kind = prefix_dtype(message, {}, name)[name]
+    except (ValueError, KeyError):
+        return np.array(values)
+    if values and isinstance(values[0], str):
+        return np.array(values)
+    if not kind.shape:
+        return np.array(values, dtype=kind)
+    return _stacked([vector[None] for vector in values], gaps) if values else np.empty((0, 0))
+
+
+def _stacked(parts: list[npt.NDArray[Any]], gaps: bool) -> npt.NDArray[Any]:
+    """Return matrices one below the other; with `gaps`, those without columns become rows of NaN."""
+    width = max(part.shape[1] for part in parts) if gaps else 0
+    return np.concatenate(
+        [part if part.shape[1] or not width else np.full((len(part), width), np.nan) for part in parts]
+    )
 
 
 def _pictures(images: list[ByteArray | None]) -> ByteArray | None:
@@ -123,13 +152,18 @@ def join(parts: Sequence[EpisodeArrays], places: Sequence[IntArray]) -> EpisodeA
     order = np.argsort(place, kind="stable")
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     rows = np.argsort(np.repeat(place, counts), kind="stable")
-    values: dict[str, Any] = {"offsets": np.concatenate([[0], np.cumsum(counts[order])]).astype(np.int64)}
-    for name in (*PER_STEP, *PER_EPISODE):
-        columns = [getattr(part, name) for part in parts]
-        if name == "images" and any(column is None for column in columns):
-            if any(column is not None for column in columns):
-                raise UserError("some episodes have images and some have none; load them apart or without images.")
-            values[name] = None
-        else:
-            values[name] = np.concatenate(columns)[rows if name in PER_STEP else order]
-    return EpisodeArrays(**values)
+    images = [part.images for part in parts if part.images is not None]
+    if images and len(images) < len(parts):
+        raise UserError("some episodes have images and some have none; load them apart or without images.")
+
+    def joined(name: str, order: IntArray) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    fields: dict[str, Any] = {name: joined(name, rows) for name in OF_STEP}
+    fields |= {name: joined(name, order) for name in (*OF_EPISODE, "goals", "episodes", "runs")}
+    return EpisodeArrays(
+        **fields,
+        images=np.concatenate(images)[rows] if images else None,
+        offsets=offsets_of(counts[order]),
+        columns={name: _stacked([part.columns[name] for part in parts], True)[rows] for name in parts[0].columns},
+    )

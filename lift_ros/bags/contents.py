@@ -3,166 +3,166 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lift_ros.array_types import FloatArray
-from lift_ros.bags import definitions
-from lift_ros.bags.cdr import decode_episode, decode_step
-from lift_ros.bags.faults import BagError, EpisodeError, Malformed
-from lift_ros.bags.scan import Announced, Channel, Message, Tolerate, walk, walk_journal
+from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
+from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, walk
+from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
+from lift_ros.messages.errors import MessageError
+from lift_ros.messages.layout import prefix_dtype
+from lift_ros.messages.records import decode_episode, decode_step
 from lift_ros.seeds import episode_seed
 
-_STEP_PREFIX = 24  # encapsulation, stamp, empty frame, episode and step
-REMEDY = "Restore the file from a copy, or leave bad episodes out with --skip-bad (skip_bad=True)."
+_OURS = {topic.name: topic for topic in (STEP, EPISODE)}
+_DECODERS = {STEP.name: decode_step, EPISODE.name: decode_episode}
+# Where the number of the episode ends in messages whose frame is empty.
+_NUMBERS = {
+    STEP.name: prefix_dtype("Step", {}, "episode").itemsize,
+    EPISODE.name: prefix_dtype("Episode", {}, "episode").itemsize,
+}
 
 
 @dataclass
 class RawEpisode:
     """An episode's messages, not decoded yet."""
 
-    steps: list[memoryview] = field(default_factory=list)
-    end: memoryview | None = None
+    steps: list[RecordedMessage] = field(default_factory=list)
+    end: RecordedMessage | None = None
     ends_twice: bool = False
 
 
-@dataclass
-class Dimensions:
-    """Sizes that all episodes of a run share."""
+class Sizes(NamedTuple):
+    """Sizes that all steps of a run share."""
 
     observation: int
     position: int
     action: int
 
+    @classmethod
+    def of(cls, step: Step) -> Sizes:
+        """Return those of a step."""
+        return cls(step.observation.size, step.position.size, step.action.size)
+
+    def fault(self, episode: Episode) -> str | None:
+        """Return how what was seen last differs from what steps of these sizes saw; after a crash nothing was seen."""
+        last = (episode.final_observation.size, episode.final_position.size)
+        if last == self[:2] or (episode.outcome == Outcome.RECOVERED and not last[0]):
+            return None
+        return f"final_observation and final_position have {last[0]} and {last[1]} values and its steps have {self}"
+
 
 def fields_of(definition: str) -> dict[str, list[str]]:
     """Return the fields per type in a ros2msg definition; comments, constants and layout do not matter."""
-    types: dict[str, list[str]] = {"": []}
-    current = ""
-    for line in definition.splitlines():
-        line = line.split("#", 1)[0].strip()
-        if line.startswith("MSG:"):
-            current = line[4:].strip().replace("/msg/", "/")
-            types[current] = []
-        elif line and not line.startswith("===") and "=" not in line.replace("<=", ""):
-            types[current].append(re.sub(r"\s+", " ", line.replace("/msg/", "/")))
+    types: dict[str, list[str]] = {}
+    for part in re.split(r"^=+$", definition, flags=re.MULTILINE):
+        lines = [" ".join(line.split("#", 1)[0].split()).replace("/msg/", "/") for line in part.splitlines()]
+        name = next((line for line in lines if line.startswith("MSG:")), "")
+        types[name] = [line for line in lines if line not in ("", name) and "=" not in line.replace("<=", "")]
     return types
 
 
-_KNOWN = {
-    definitions.STEP_TOPIC: (definitions.STEP_TYPE, fields_of(definitions.STEP_DEFINITION)),
-    definitions.EPISODE_TOPIC: (definitions.EPISODE_TYPE, fields_of(definitions.EPISODE_DEFINITION)),
-}
-
-
-def check_schema(channel: Channel, bag: Path) -> None:
+def _check_type(topic: RecordedTopic, bag: Path) -> None:
     """Refuse a topic of ours that was written with another definition."""
-    type_name, known = _KNOWN[channel.topic]
-    if channel.type_name == type_name and channel.encoding == "cdr" and fields_of(channel.definition) == known:
-        return
-    difference = channel.type_name
-    if channel.type_name == type_name:
-        lines = set(chain(*fields_of(channel.definition).values())) ^ set(chain(*known.values()))
-        difference = f"{type_name} with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
+    known = _OURS[topic.name]
+    found, expected = fields_of(topic.definition), fields_of(known.definition)
+    difference = topic.type_name
+    if topic.type_name == known.type_name:
+        if topic.encoding == known.encoding and found == expected:
+            return
+        lines = set(chain(*found.values())) ^ set(chain(*expected.values()))
+        difference += f" with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
     raise BagError(
-        f"topic {channel.topic} is {difference} and not the {type_name} of this version",
+        f"topic {topic.name} is {difference} and not the {known.type_name} of this version",
         bag=bag,
         remedy="Read it with the version of lift_ros that recorded it, or convert it with `lift import`.",
     )
 
 
-def group(messages: Iterable[Message], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
+def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
     """Sort a file's messages into episodes, in the order they were written."""
     episodes: dict[int, RawEpisode] = {}
-    checked: set[int] = set()
+    checked: set[RecordedTopic] = set()
     for message in messages:
-        channel = message.channel
-        if channel.topic not in _KNOWN:
+        topic = message.topic
+        if topic.name not in _OURS:
             continue
-        if id(channel) not in checked:
-            check_schema(channel, bag)
-            checked.add(id(channel))
+        if topic not in checked:
+            _check_type(topic, bag)
+            checked.add(topic)
         try:
-            _sort_in(message, episodes)
+            raw = episodes.setdefault(_episode_of(message), RawEpisode())
         except Malformed as error:
             if tolerate is None:
                 raise
             tolerate(error)
+            continue
+        if topic.name == STEP.name:
+            raw.steps.append(message)
+        else:
+            raw.ends_twice = raw.end is not None
+            raw.end = message
     return episodes
 
 
-def _sort_in(message: Message, episodes: dict[int, RawEpisode]) -> None:
-    if message.channel.topic == definitions.STEP_TOPIC:
-        episodes.setdefault(_episode_of_step(message.data), RawEpisode()).steps.append(message.data)
-        return
-    number = decode_episode(message.data).episode.index
-    raw = episodes.setdefault(number, RawEpisode())
-    if raw.end is not None:
-        raw.ends_twice = True
-    raw.end = message.data
+def _episode_of(message: RecordedMessage) -> int:
+    """Return the episode of a message of ours, which stands behind its header whatever else it holds."""
+    data = message.data
+    order: Literal["little", "big"] = "little" if data[1:2] == b"\1" else "big"
+    end = _NUMBERS[message.topic.name] - 4 + -(-int.from_bytes(data[12:16], order) // 4) * 4
+    if len(data) < end:
+        raise Malformed(f"a message of {len(data)} bytes ends before the number of its episode")
+    return int.from_bytes(data[end - 4 : end], order)
 
 
-def _episode_of_step(data: memoryview) -> int:
-    """Return the episode of a step without decoding the rest where its layout is the usual one."""
-    if len(data) >= _STEP_PREFIX and data[1] == 1 and bytes(data[12:17]) == b"\1\0\0\0\0":
-        return int.from_bytes(data[20:24], "little")
-    return decode_step(data).episode
+def read_file(
+    path: Path, announced: Announced, *, journal: bool = False, tolerate: Tolerate | None = None
+) -> dict[int, RawEpisode]:
+    """Return the episodes of a file; of one under way those up to what cannot be decoded, the last without an end."""
+    with located(path):
+        data = memoryview(path.read_bytes())
+        if journal:
+            return group(takewhile(decodable, journal_messages(data, announced)), path)
+        return group(walk(data, announced, tolerate), path, tolerate)
 
 
-def read_finished(path: Path, announced: Announced, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
-    """Return the episodes of a finished file."""
-    with _located(path):
-        return group(walk(memoryview(path.read_bytes()), announced, tolerate), path, tolerate)
-
-
-def read_journal(path: Path, announced: Announced) -> dict[int, RawEpisode]:
-    """Return the episodes of a file under way; the last may have no end."""
-    with _located(path):
-        return group(journal_messages(memoryview(path.read_bytes()), announced), path)
-
-
-def journal_messages(data: memoryview, announced: Announced) -> Iterator[Message]:
-    """Yield the messages of a file under way up to the last that is whole and can be decoded."""
-    decoders: dict[str, Callable[[memoryview], object]] = {
-        definitions.STEP_TOPIC: decode_step,
-        definitions.EPISODE_TOPIC: decode_episode,
-    }
-    for message in walk_journal(data, announced):
-        decode = decoders.get(message.channel.topic)
-        try:
-            if decode is not None:
-                decode(message.data)
-        except Malformed:
-            return
-        yield message
+def decodable(message: RecordedMessage) -> bool:
+    """Whether a message can be decoded, if it is one of ours."""
+    try:
+        if message.topic.name in _DECODERS:
+            _DECODERS[message.topic.name](message.data)
+    except MessageError:
+        return False
+    return True
 
 
 @contextmanager
-def _located(path: Path) -> Iterator[None]:
+def located(path: Path) -> Iterator[None]:
+    """Say in which file a fault was found."""
     try:
         yield
-    except Malformed as error:
-        raise BagError(str(error), bag=path, remedy=REMEDY) from error
+    except UNREADABLE as error:
+        raise BagError(str(error), bag=path) from error
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BagError(f"it cannot be read ({error.strerror})", bag=path, remedy=REMEDY) from error
+        raise BagError(f"it cannot be read ({error.strerror})", bag=path) from error
 
 
 def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dict[str, Any]) -> Episode:
     """Return an episode without steps whose end was never recorded; what its last step led to was never seen."""
-    run_seed, mode = facts.get("seed"), facts.get("mode")
+    run_seed, mode = facts.get("seed"), str(facts.get("mode")).upper()
     return Episode(
         index=index,
         seed=episode_seed(run_seed, index) if isinstance(run_seed, int) and run_seed >= 0 else 0,
-        mode=Mode[mode.upper()] if isinstance(mode, str) and mode.upper() in Mode.__members__ else Mode.COLLECT,
+        mode=Mode.__members__.get(mode, Mode.COLLECT),
         outcome=Outcome.RECOVERED,
         steps=[],
         final_observation=np.empty(0),
@@ -172,97 +172,56 @@ def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dic
     )
 
 
-def recovered(index: int, raw: RawEpisode, facts: dict[str, Any]) -> Episode:
+def recovered(index: int, raw: RawEpisode, facts: dict[str, Any], bag: Path) -> Episode:
     """Return what is known of an episode that a crash cut off: all steps up to the last that is whole and in order."""
-    steps: list[Step] = []
-    for data in raw.steps:
-        step = decode_step(data)
-        if step.index != len(steps):
-            break
-        steps.append(step)
-    episode = cut_off_episode(index, steps[0].time_ns if steps else 0, steps[-1].time_ns if steps else 0, facts)
+    steps = [decode_step(message.data) for message in raw.steps]
+    steps = [step for _, step in takewhile(lambda pair: pair[0] == pair[1].index, enumerate(steps))]
+    times = [step.time_ns for step in steps] or [0]
+    episode = cut_off_episode(index, times[0], times[-1], facts)
     episode.steps = steps
+    _check_sizes(episode, bag)
     return episode
 
 
 def assemble(index: int, raw: RawEpisode, bag: Path) -> Episode:
     """Decode a finished episode and check it on its own."""
-
-    def refuse(problem: str, step: int | None = None) -> EpisodeError:
-        return EpisodeError(problem, bag=bag, episode=index, step=step, remedy=REMEDY)
-
-    if raw.end is None:
-        raise refuse("it has steps and no end")
-    if raw.ends_twice:
-        raise refuse("it is recorded twice")
+    if raw.end is None or raw.ends_twice:
+        problem = "it has steps and no end" if raw.end is None else "it is recorded twice"
+        raise EpisodeError(problem, bag=bag, episode=index)
+    steps: list[Step] = []
+    place: int | None = None
     try:
-        end = decode_episode(raw.end)
-    except Malformed as error:
-        raise refuse(f"its end cannot be decoded: {error}") from error
+        for place, message in enumerate(raw.steps):
+            step = decode_step(message.data)
+            if step.index != place:
+                problem = "this step is missing" if step.index == place + 1 else "this step is repeated or out of order"
+                if step.index > place + 1:
+                    problem = f"steps up to {step.index - 1} are missing"
+                raise EpisodeError(problem, bag=bag, episode=index, step=min(place, step.index))
+            steps.append(step)
+        place = None
+        end = decode_episode(raw.end.data)
+    except MessageError as error:
+        raise EpisodeError(str(error), bag=bag, episode=index, step=place) from error
     episode = end.episode
-    for expected, data in enumerate(raw.steps):
-        try:
-            step = decode_step(data)
-        except Malformed as error:
-            raise refuse(str(error), expected) from error
-        if step.index < expected:
-            raise refuse("this step is repeated or out of order", step.index)
-        if step.index > expected:
-            last = step.index - 1
-            raise refuse("this step is missing" if last == expected else f"steps up to {last} are missing", expected)
-        episode.steps.append(step)
-    check_episode(episode, bag)
-    if end.steps != len(episode.steps):
-        raise refuse(f"its end counts {end.steps} steps and {len(episode.steps)} are recorded")
-    if end.augmentations != episode.augmentations:
-        raise refuse(f"its end counts {end.augmentations} augmentations and {episode.augmentations} are recorded")
+    episode.steps = steps
+    _check_sizes(episode, bag)
+    for name, counted, found in (
+        ("steps", end.steps, len(episode.steps)),
+        ("augmentations", end.augmentations, episode.augmentations),
+    ):
+        if counted != found:
+            problem = f"its end counts {counted} {name} and {found} are recorded"
+            raise EpisodeError(problem, bag=bag, episode=index)
     return episode
 
 
-def check_episode(episode: Episode, bag: Path) -> None:
-    """Refuse values that are not finite and sizes that change within the episode."""
-
-    def finite(name: str, values: FloatArray, step: int | None) -> None:
-        if not np.isfinite(values).all():
-            raise EpisodeError(
-                f"{name} is {values.tolist()}, not finite", bag=bag, episode=episode.index, step=step, remedy=REMEDY
-            )
-
-    def same_size(name: str, size: int, expected: int, step: int | None) -> None:
-        if size != expected:
-            raise EpisodeError(
-                f"{name} has {size} values and step 0 has {expected}",
-                bag=bag,
-                episode=episode.index,
-                step=step,
-                remedy=REMEDY,
-            )
-
-    first: Step | None = episode.steps[0] if episode.steps else None
-    for step in episode.steps:
-        assert first is not None
-        for name in ("observation", "position", "action"):
-            values = getattr(step, name)
-            finite(name, values, step.index)
-            same_size(name, values.size, getattr(first, name).size, step.index)
-        if np.isinf(step.reward):
-            finite("reward", np.array([step.reward]), step.index)
-    for name, values in (
-        ("final_observation", episode.final_observation),
-        ("final_position", episode.final_position),
-        ("goal", episode.goal),
-        ("context", episode.context),
-    ):
-        finite(name, values, None)
-    if first is not None and not (episode.outcome == Outcome.RECOVERED and not episode.final_observation.size):
-        same_size("final_observation", episode.final_observation.size, first.observation.size, None)
-        if episode.final_position.size or first.position.size:
-            same_size("final_position", episode.final_position.size, first.position.size, None)
-
-
-def dimensions_of(episode: Episode) -> Dimensions | None:
-    """Return the sizes of an episode; None where it has no steps."""
-    if not episode.steps:
-        return None
-    step = episode.steps[0]
-    return Dimensions(step.observation.size, step.position.size, step.action.size)
+def _check_sizes(episode: Episode, bag: Path) -> None:
+    """Refuse sizes that change within the episode."""
+    sizes = [Sizes.of(step) for step in episode.steps]
+    for number, found in enumerate(sizes):
+        if found != sizes[0]:
+            problem = f"it has {found} and step 0 has {sizes[0]}"
+            raise EpisodeError(problem, bag=bag, episode=episode.index, step=number)
+    if sizes and (fault := sizes[0].fault(episode)):
+        raise EpisodeError(fault, bag=bag, episode=episode.index)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lift_ros.errors import UserError
+from lift_ros.messages.errors import MessageError
+
+REMEDY = "Restore the file from a copy, or leave bad episodes out with --skip-bad (skip_bad=True)."
 
 
 class BagError(UserError):
@@ -15,9 +18,9 @@ class BagError(UserError):
         problem: str,
         *,
         bag: Path | str,
-        remedy: str,
         episode: int | None = None,
         step: int | None = None,
+        remedy: str = REMEDY,
     ) -> None:
         self.problem = problem
         self.bag = str(bag)
@@ -42,3 +45,6 @@ class EpisodeError(BagError):
 
 class Malformed(Exception):
     """Bytes that do not follow their format; callers know the place and turn it into a `BagError`."""
+
+
+UNREADABLE = (Malformed, MessageError)  # what is wrong with a file's records or with the messages in them

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lift_ros.array_types import BoolArray, FloatArray
-from lift_ros.bags.arrays import EpisodeArrays, gather
+from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
 from lift_ros.collection.records import Episode
 
 UNFINISHED = "did not reach their goal"
@@ -58,7 +58,7 @@ def hindsight(episodes: Iterable[Episode]) -> tuple[list[Episode], dict[str, int
         if not any(math.isnan(step.reward) for step in episode.steps):
             kept.append(episode)
             continue
-        labels = label(gather([episode]))
+        labels = label(episodes_to_arrays([episode]))
         if labels.labelled.any():
             pairs = zip(episode.steps, labels.rewards.tolist(), strict=True)
             kept.append(replace(episode, steps=[replace(step, reward=reward) for step, reward in pairs]))

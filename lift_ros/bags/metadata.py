@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lift_ros.bags.faults import BagError
-from lift_ros.bags.mcap_file import FileSummary, Topic
+from lift_ros.bags.contents import located
+from lift_ros.bags.faults import BagError, Malformed
+from lift_ros.bags.journal import FileSummary
+from lift_ros.bags.records import RecordedTopic, file_bytes, read_summary
 from lift_ros.errors import UserError
 
 FILE_NAME = "metadata.yaml"
@@ -22,6 +26,10 @@ VERSION = 9
 FACTS_KEY = "lift_facts"
 CHECKSUM_KEY = "lift_facts_crc32"
 METADATA_NAME = "lift_ros"  # of the record with the facts in each .mcap file
+_REMEDY = (
+    f"Restore {FILE_NAME} from a copy, or delete it if the .mcap files beside it are good: a run is also read without "
+    "it. Convert a bag of another kind with `ros2 bag convert` or `lift import`."
+)
 
 
 def sync_directory(path: Path) -> None:
@@ -50,22 +58,8 @@ def facts_from_text(values: dict[str, Any], bag: Path) -> dict[str, Any]:
     if encoded is None:
         return {}
     if not isinstance(encoded, str) or values.get(CHECKSUM_KEY) != f"{zlib.crc32(encoded.encode()):08x}":
-        raise BagError(
-            f"the run facts ({FACTS_KEY} in {FILE_NAME}) do not match their checksum",
-            bag=bag,
-            remedy=f"Restore {FILE_NAME} from a copy, or delete it: the facts are read from the files then.",
-        )
+        raise BagError(f"the run facts ({FACTS_KEY}) do not match their checksum", bag=bag, remedy=_REMEDY)
     return dict(json.loads(encoded))
-
-
-@dataclass
-class TopicEntry:
-    """A topic's line in metadata.yaml."""
-
-    type_name: str
-    type_hash: str
-    qos: list[dict[str, object]]
-    count: int = 0
 
 
 @dataclass
@@ -73,11 +67,11 @@ class RunMetadata:
     """All that metadata.yaml says; it keeps the text of the files' entries so that saving costs little."""
 
     facts: dict[str, Any]
-    topics: dict[str, TopicEntry] = field(default_factory=dict)
-    files: list[FileSummary] = field(default_factory=list)
+    topics: dict[str, RecordedTopic] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)  # messages of each topic
+    files: set[str] = field(default_factory=set)
     unsaved: bool = False  # something was added since the last save
-    _first_time: int | None = None
-    _last_time: int = 0
+    _times: tuple[int, int] | None = None  # of the first and of the last message
     _paths: bytearray = field(default_factory=bytearray)
     _entries: bytearray = field(default_factory=bytearray)
 
@@ -85,50 +79,41 @@ class RunMetadata:
     def load(cls, run: Path) -> RunMetadata:
         """Return what metadata.yaml of a run says."""
         information = load_metadata(run)
-        metadata = cls(facts_from_text(information.get("custom_data") or {}, run))
+        metadata = cls(facts_from_text(information["custom_data"], run))
         try:
             for entry in information["topics_with_message_count"]:
                 topic = entry["topic_metadata"]
-                metadata.topics[topic["name"]] = TopicEntry(
-                    topic["type"],
-                    topic.get("type_description_hash", ""),
-                    _qos(topic.get("offered_qos_profiles")),
-                    int(entry["message_count"]),
+                qos = topic.get("offered_qos_profiles") or ""
+                qos = qos if isinstance(qos, str) else json.dumps(qos)
+                metadata.announce(
+                    RecordedTopic(topic["name"], topic["type"], "", topic.get("type_description_hash", ""), qos)
                 )
+                metadata.counts[topic["name"]] = int(entry["message_count"])
             for entry in information["files"]:
                 first = int(entry["starting_time"]["nanoseconds_since_epoch"])
                 last = first + int(entry["duration"]["nanoseconds"])
-                metadata._note(FileSummary(str(entry["path"]), first, last, int(entry["message_count"]), {}))
+                metadata.add(FileSummary(str(entry["path"]), first, last, int(entry["message_count"]), {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BagError(
-                f"{FILE_NAME} lacks {error}",
-                bag=run,
-                remedy=f"Delete {FILE_NAME}: it is written anew from the .mcap files beside it.",
-            ) from error
+            raise BagError(f"{FILE_NAME} lacks {error}", bag=run, remedy=_REMEDY) from error
         return metadata
 
-    def announce(self, topic: Topic) -> None:
+    def announce(self, topic: RecordedTopic) -> None:
         """Name a topic, if it is not named yet."""
-        if topic.name not in self.topics:
-            self.topics[topic.name] = TopicEntry(topic.type_name, topic.type_hash, _qos(topic.qos))
+        self.topics.setdefault(topic.name, topic)
 
     def add(self, summary: FileSummary) -> None:
-        """Name one more finished file."""
-        self._note(summary)
-        for name, count in summary.counts.items():
-            self.topics[name].count += count
-
-    def _note(self, summary: FileSummary) -> None:
+        """Name one more finished file and its topics."""
         self.unsaved = True
-        self.files.append(summary)
+        self.files.add(summary.name)
+        for topic, count in summary.counts.items():
+            self.announce(topic)
+            self.counts[topic.name] += count
         if summary.messages:
-            earliest = summary.first_time if self._first_time is None else self._first_time
-            self._first_time = min(earliest, summary.first_time)
-            self._last_time = max(self._last_time, summary.last_time)
+            first, last = self._times or (summary.first_time, summary.last_time)
+            self._times = min(first, summary.first_time), max(last, summary.last_time)
         entry = {
             "path": summary.name,
-            "starting_time": {"nanoseconds_since_epoch": summary.first_time},
-            "duration": {"nanoseconds": summary.last_time - summary.first_time},
+            **_period(summary.first_time, summary.last_time),
             "message_count": summary.messages,
         }
         separator = b",\n    " if self._paths else b"\n    "
@@ -137,26 +122,24 @@ class RunMetadata:
 
     def _content(self) -> list[bytes | bytearray]:
         """Return the file's content in pieces, of which those that grow with the run are kept ready."""
-        first, last = self._first_time or 0, self._last_time
         topics = [
             {
                 "topic_metadata": {
                     "name": name,
-                    "type": entry.type_name,
+                    "type": topic.type_name,
                     "serialization_format": "cdr",
-                    "offered_qos_profiles": entry.qos,
-                    "type_description_hash": entry.type_hash,
+                    "offered_qos_profiles": _qos(topic.qos),
+                    "type_description_hash": topic.type_hash,
                 },
-                "message_count": entry.count,
+                "message_count": self.counts[name],
             }
-            for name, entry in self.topics.items()
+            for name, topic in self.topics.items()
         ]
         head: dict[str, Any] = {
             "version": VERSION,
             "storage_identifier": "mcap",
-            "duration": {"nanoseconds": last - first},
-            "starting_time": {"nanoseconds_since_epoch": first},
-            "message_count": sum(entry.count for entry in self.topics.values()),
+            **_period(*(self._times or (0, 0))),
+            "message_count": self.counts.total(),
             "compression_format": "",
             "compression_mode": "",
             "ros_distro": "lift_ros",
@@ -164,13 +147,8 @@ class RunMetadata:
             "topics_with_message_count": topics,
         }
         lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
-        return [
-            b'{"rosbag2_bagfile_information": {\n' + "".join(lines).encode() + b'  "relative_file_paths": [',
-            self._paths,
-            b'],\n  "files": [',
-            self._entries,
-            b"]\n}}\n",
-        ]
+        start = '{"rosbag2_bagfile_information": {\n' + "".join(lines) + '  "relative_file_paths": ['
+        return [start.encode(), self._paths, b'],\n  "files": [', self._entries, b"]\n}}\n"]
 
     def save(self, run: Path, *, sync: bool) -> None:
         """Replace metadata.yaml atomically."""
@@ -179,9 +157,8 @@ class RunMetadata:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             written = os.writev(descriptor, pieces)
-            rest = memoryview(b"".join(pieces))[written:] if written < sum(map(len, pieces)) else memoryview(b"")
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            while written < sum(map(len, pieces)):
+                written += os.write(descriptor, b"".join(pieces)[written:])
             if sync:
                 os.fsync(descriptor)
         except OSError:
@@ -195,28 +172,55 @@ class RunMetadata:
         self.unsaved = False
 
 
-def _qos(profiles: Any) -> list[dict[str, object]]:
-    """Return QoS profiles as a list, which is how version 9 has them; older versions hold YAML as text."""
-    if isinstance(profiles, str):
-        profiles = parse(profiles.encode()) if profiles else []
-    return list(profiles or [])
+def _period(first: int, last: int) -> dict[str, Any]:
+    return {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
+
+
+@lru_cache(maxsize=256)
+def _qos(profiles: str) -> list[Any]:
+    """Return QoS profiles as a list, which is how version 9 has them; none where the text does not hold one."""
+    try:
+        content = parse(profiles.encode())
+    except ValueError:
+        return []
+    return content if isinstance(content, list) else []
+
+
+def summarise(path: Path) -> FileSummary:
+    """Return what metadata.yaml says about a finished file, from the file itself."""
+    with located(path):
+        announced, statistics = read_summary(file_bytes(path, whole=False))
+        if statistics is None:
+            raise Malformed("it has no index")
+    counts = {topic: statistics.channel_message_counts.get(number, 0) for number, topic in announced.topics.items()}
+    times = statistics.message_start_time, statistics.message_end_time
+    return FileSummary(path.name, *times, statistics.message_count, counts)
 
 
 def load_metadata(run: Path) -> dict[str, Any]:
-    """Return `rosbag2_bagfile_information` of a bag, ours or anybody's."""
-    path = run / FILE_NAME
-    remedy = f"Delete {FILE_NAME} if the .mcap files beside it are good: a run is also read without it."
+    """Return `rosbag2_bagfile_information` of a run; `relative_file_paths` and `custom_data` are there."""
+
+    def refuse(problem: str) -> BagError:
+        return BagError(f"{FILE_NAME} {problem}", bag=run, remedy=_REMEDY)
+
     try:
-        data = path.read_bytes()
+        content = parse((run / FILE_NAME).read_bytes())
     except OSError as error:
-        raise BagError(f"{FILE_NAME} cannot be read ({error.strerror})", bag=run, remedy=remedy) from error
-    try:
-        content = parse(data)
+        raise refuse(f"cannot be read ({error.strerror})") from error
     except ValueError as error:
-        raise BagError(f"{FILE_NAME} is no YAML ({error})", bag=run, remedy=remedy) from error
+        raise refuse(f"is no YAML ({error})") from error
     information = content.get("rosbag2_bagfile_information") if isinstance(content, dict) else None
     if not isinstance(information, dict):
-        raise BagError(f"{FILE_NAME} has no rosbag2_bagfile_information", bag=run, remedy=remedy)
+        raise refuse("has no rosbag2_bagfile_information")
+    version, storage = information.get("version"), information.get("storage_identifier")
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise refuse(f"has format version {version!r}; versions 1 to {VERSION} are known")
+    if storage != "mcap":
+        raise refuse(f"says that its storage is {storage!r}; a run is stored as mcap")
+    for key, kind in (("relative_file_paths", list), ("custom_data", dict)):
+        information[key] = information.get(key) or kind()
+        if not isinstance(information[key], kind):
+            raise refuse(f"has {key} that is no {kind.__name__}")
     return information
 
 

@@ -2,140 +2,75 @@
 
 from __future__ import annotations
 
-import struct
+import shutil
 from pathlib import Path
+from typing import Any
 
-from mcap.exceptions import McapError
-from mcap.reader import make_reader
+from mcap.opcode import Opcode
 
-from lift_ros.bags.cdr import EpisodeEnd, encode_episode
-from lift_ros.bags.contents import RawEpisode, assemble, check_episode, group, journal_messages, recovered
-from lift_ros.bags.definitions import EPISODE_TOPIC, STEP_TOPIC
-from lift_ros.bags.faults import BagError, EpisodeError
-from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, tail_name
-from lift_ros.bags.mcap_file import FileSummary, McapFile, Topic
-from lift_ros.bags.metadata import METADATA_NAME, RunMetadata, facts_as_text
-from lift_ros.bags.scan import Announced, Channel, Message
-from lift_ros.bags.topics import EPISODE, STEP
-from lift_ros.collection.records import Episode
+from lift_ros.bags.contents import assemble, decodable, group, recovered
+from lift_ros.bags.faults import EpisodeError
+from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of
+from lift_ros.bags.journal import FileSummary, Journal
+from lift_ros.bags.records import HEAD, Announced, RecordedMessage, journal_messages
+from lift_ros.bags.topics import EPISODE
+from lift_ros.messages.records import EpisodeEnd, encode_episode
 
-_SCRATCH_SUFFIX = ".recovering"
 _DAMAGED_SUFFIX = ".damaged"
-_OURS = (STEP_TOPIC, EPISODE_TOPIC)
 
 
-def recover_journal(journal: Path, metadata: RunMetadata, *, sync: bool) -> FileSummary | None:
-    """Turn a journal into a finished file, its cut-off episode into a recovered one, and remove it.
+def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool) -> FileSummary | None:
+    """Cut a journal off behind its good part, end its cut-off episode as a recovered one, and complete it.
 
-    The journal goes last: until the finished file has its name, readers use the journal, and from then on they ignore
-    it. A journal with holes, which a power cut can leave, is kept under another name.
+    A power cut can leave holes. Nothing after the first fault is kept, it would be a gap in the run; where that is more
+    than the record that was being written, the journal is copied first. An interruption leaves a journal again.
     """
-    final = journal.with_name(journal.name.removesuffix(JOURNAL_SUFFIX))
+    final = path.with_name(path.name.removesuffix(JOURNAL_SUFFIX))
     if final.exists():
-        journal.unlink()
+        path.unlink()
         return None
-    messages = list(journal_messages(memoryview(journal.read_bytes()), Announced()))
-    first = first_episode_of(final.name) or 0
-    kept, cut_off = _good_part(group(messages, journal), first, journal, metadata)
-    wanted = [message for message in messages if message.channel.topic not in _OURS or id(message.data) in kept]
-    summary = None
-    if wanted:
-        target = final if kept else final.with_name(tail_name(final.parent, first))
-        summary = _rewrite(target, wanted, cut_off, metadata, sync=sync)
-    if len(wanted) == len(messages):
-        journal.unlink()
-    else:
-        journal.rename(final.with_name(final.name + _DAMAGED_SUFFIX))
-    return summary
-
-
-def _rewrite(
-    final: Path, messages: list[Message], cut_off: Episode | None, metadata: RunMetadata, *, sync: bool
-) -> FileSummary:
-    """Write messages, and the end of the cut-off episode, into a file of their own."""
-    scratch = final.with_name(final.name + _SCRATCH_SUFFIX)
-    scratch.unlink(missing_ok=True)
-    file = McapFile(scratch, METADATA_NAME, facts_as_text(metadata.facts))
+    content = memoryview(path.read_bytes())
+    cut: int | None = len(content)
+    while cut is not None:
+        journal = Journal(path, content[:cut])
+        cut, end = _first_fault(path, content[: journal.size], facts)
+    if _is_damage(bytes(content[journal.size :])):
+        shutil.copyfile(path, final.with_name(final.name + _DAMAGED_SUFFIX))
+    journal.reopen()
     try:
-        channels = {topic.name: file.add_topic(topic) for topic in (STEP, EPISODE)}
-        last = 0
-        for message in messages:
-            name = message.channel.topic
-            if name not in channels:
-                topic = topic_of(message.channel)
-                metadata.announce(topic)
-                channels[name] = file.add_topic(topic)
-            file.write_message(channels[name], message.time_ns, bytes(message.data))
-            last = max(last, message.time_ns)
-            if name == EPISODE_TOPIC:
-                file.end_chunk()
-        if cut_off is not None:
-            end = EpisodeEnd(cut_off, len(cut_off.steps), cut_off.augmentations, cut_off.episode_return)
-            file.write_message(channels[EPISODE_TOPIC], last, b"".join(encode_episode(end)))
-        return file.finish(final, sync=sync)
-    except BaseException:
-        file.discard()
-        raise
+        if end is not None:
+            journal.write(end.topic, end.time_ns, end.data)
+        return journal.complete(sync=sync)
+    finally:
+        journal.release()
 
 
-def _good_part(
-    episodes: dict[int, RawEpisode], first: int, journal: Path, metadata: RunMetadata
-) -> tuple[set[int], Episode | None]:
-    """Return which messages to keep, by identity, and the cut-off episode; `first` is the number of the first episode.
+def _is_damage(rest: bytes) -> bool:
+    """Whether what is cut off is more than a record half written, an end of the file half written, or nothing."""
+    torn = len(rest) < HEAD.size or HEAD.unpack_from(rest)[1] > len(rest) - HEAD.size
+    return not torn and rest[0] != Opcode.DATA_END and bool(rest.strip(b"\0"))
 
-    A power cut can leave a journal with holes. Nothing after the first fault is kept: it would be a gap in the run.
-    """
-    kept: set[int] = set()
-    for expected, (index, raw) in enumerate(episodes.items(), first):
-        if index != expected:
-            break
+
+def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[int | None, RecordedMessage | None]:
+    """Return where the first message lies that breaks a rule, or else the end that the last episode lacks."""
+    messages = list(journal_messages(good, Announced()))
+    for message in messages:
+        if not decodable(message):
+            return message.offset, None
+    end: RecordedMessage | None = None
+    first = first_episode_of(path.name.removesuffix(JOURNAL_SUFFIX)) or 0
+    for expected, (index, raw) in enumerate(group(messages, path).items(), first):
+        begin = min(message.offset for message in (*raw.steps, raw.end) if message is not None)
+        if index != expected or end is not None:
+            return begin, None
         try:
-            if raw.end is None:
-                episode = recovered(index, raw, metadata.facts)
-                check_episode(episode, journal)
-                kept.update(id(data) for data in raw.steps[: len(episode.steps)])
-                return kept, episode if episode.steps else None
-            assemble(index, raw, journal)
-            kept.update(id(data) for data in (*raw.steps, raw.end))
+            if raw.end is not None:
+                assemble(index, raw, path)
+                continue
+            episode = recovered(index, raw, facts, path)
         except EpisodeError:
-            break
-    return kept, None
-
-
-def topic_of(channel: Channel) -> Topic:
-    """Return the topic that a channel announces."""
-    metadata = channel.metadata
-    return Topic(
-        channel.topic,
-        channel.type_name,
-        channel.definition,
-        metadata.get("topic_type_hash", ""),
-        metadata.get("offered_qos_profiles", ""),
-    )
-
-
-def summarise(path: Path, metadata: RunMetadata) -> FileSummary:
-    """Return what metadata.yaml says about a finished file, from the file itself, and announce its topics."""
-    remedy = "Restore the file from a copy, or record into another directory."
-    try:
-        with path.open("rb") as stream:
-            summary = make_reader(stream).get_summary()
-    except (McapError, ValueError, struct.error, OSError) as error:
-        raise BagError(f"it cannot be read ({error})", bag=path, remedy=remedy) from error
-    if summary is None or summary.statistics is None:
-        raise BagError("it has no index", bag=path, remedy=remedy)
-    counts: dict[str, int] = {}
-    statistics = summary.statistics
-    for number, channel in summary.channels.items():
-        schema = summary.schemas.get(channel.schema_id)
-        type_name, definition = (schema.name, schema.data.decode()) if schema else ("", "")
-        announced = Channel(channel.topic, type_name, channel.message_encoding, definition, dict(channel.metadata))
-        metadata.announce(topic_of(announced))
-        counts[channel.topic] = statistics.channel_message_counts.get(number, 0)
-    return FileSummary(
-        path.name,
-        statistics.message_start_time,
-        statistics.message_end_time,
-        statistics.message_count,
-        counts,
-    )
+            return begin, None
+        if len(episode.steps) < len(raw.steps):
+            return raw.steps[len(episode.steps)].offset, None
+        end = RecordedMessage(EPISODE, raw.steps[-1].time_ns, encode_episode(EpisodeEnd.of(episode)))
+    return None, end

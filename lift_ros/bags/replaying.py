@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
-from mcap.reader import make_reader
-
+from lift_ros.bags.contents import located
 from lift_ros.bags.files import list_run
+from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, file_bytes, read_summary, walk
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 
 SECOND = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedTopic:
-    """What a run says about one of its topics."""
-
-    name: str
-    type_name: str
-    qos: str  # YAML as the recorder wrote it
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """One message of a run, as it was on the wire."""
-
-    topic: str
-    time_ns: int
-    data: bytes
 
 
 def run_files(run: Path) -> list[Path]:
@@ -50,16 +32,11 @@ def recorded_topics(run: Path) -> dict[str, RecordedTopic]:
     """Return the topics of a run."""
     topics: dict[str, RecordedTopic] = {}
     for path in run_files(run):
-        try:
-            with path.open("rb") as stream:
-                summary = make_reader(stream).get_summary()
-        except Exception as error:  # mcap raises struct, lookup and value errors on damaged files
-            raise UserError(f"{path} cannot be read: {error}") from error
-        for channel in summary.channels.values() if summary is not None else ():
-            schema = summary.schemas.get(channel.schema_id) if summary is not None else None
-            if schema is not None and channel.message_encoding == "cdr":
-                qos = channel.metadata.get("offered_qos_profiles", "")
-                topics.setdefault(channel.topic, RecordedTopic(channel.topic, schema.name, qos))
+        with located(path):
+            announced, _ = read_summary(file_bytes(path, whole=False))
+        for topic in announced.topics.values():
+            if topic.type_name and topic.encoding == "cdr":
+                topics.setdefault(topic.name, topic)
     return topics
 
 
@@ -72,25 +49,23 @@ def choose_topics(run: Path, wanted: Sequence[str] | None) -> dict[str, Recorded
     return {name: topic for name, topic in topics.items() if not wanted or name in wanted}
 
 
-def recorded_messages(run: Path, topics: Iterable[str]) -> Iterator[Recorded]:
-    """Yield the messages of a run in order of time, one file open at a time."""
-    names = list(topics)
+def recorded_messages(run: Path, topics: Container[str]) -> Iterator[RecordedMessage]:
+    """Yield the messages of a run in order of time, one file after another."""
     for path in run_files(run):
-        try:
-            with path.open("rb") as stream:
-                for _, channel, message in make_reader(stream).iter_messages(topics=names):
-                    yield Recorded(channel.topic, message.log_time, message.data)
-        except Exception as error:
-            raise UserError(f"{path} cannot be read: {error}") from error
+        with located(path):
+            messages = [
+                message for message in walk(file_bytes(path, whole=False), Announced()) if message.topic.name in topics
+            ]
+        yield from sorted(messages, key=attrgetter("time_ns"))
 
 
 def in_time(
-    messages: Iterable[Recorded],
+    messages: Iterable[RecordedMessage],
     rate: float,
     longest_pause: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedMessage]:
     """Yield each message when its time has come at `rate` times the original speed; late ones at once.
 
     `longest_pause` shortens longer waits between two messages, in seconds of the replay.

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import json
 
-from lift_ros.bags import definitions
-from lift_ros.bags.mcap_file import Topic
+from lift_ros.bags.records import RecordedTopic
+from lift_ros.messages.definitions import full_definition, type_hash, type_name
 
-_QOS = json.dumps(definitions.QOS)
+_FOREVER = {"sec": 9223372036, "nsec": 854775807}
+# As the arbiter offers both topics.
+_QOS = {
+    "history": "keep_last",
+    "depth": 1000,
+    "reliability": "reliable",
+    "durability": "volatile",
+    "deadline": _FOREVER,
+    "lifespan": _FOREVER,
+    "liveliness": "automatic",
+    "liveliness_lease_duration": _FOREVER,
+    "avoid_ros_namespace_conventions": False,
+}
 
-STEP = Topic(definitions.STEP_TOPIC, definitions.STEP_TYPE, definitions.STEP_DEFINITION, definitions.STEP_HASH, _QOS)
-EPISODE = Topic(
-    definitions.EPISODE_TOPIC, definitions.EPISODE_TYPE, definitions.EPISODE_DEFINITION, definitions.EPISODE_HASH, _QOS
-)
+
+def _topic(name: str, message: str) -> RecordedTopic:
+    return RecordedTopic(name, type_name(message), full_definition(message), type_hash(message), json.dumps([_QOS]))
+
+
+STEP = _topic("/lift/step", "Step")
+EPISODE = _topic("/lift/episode", "Episode")

@@ -12,18 +12,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lift_ros.bags import definitions
-from lift_ros.bags.cdr import EpisodeEnd, encode_episode, encode_step
-from lift_ros.bags.contents import cut_off_episode
+from mcap.records import Metadata
+
+from lift_ros.bags.contents import Sizes, cut_off_episode
 from lift_ros.bags.faults import BagError, DiskFull
-from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run, tail_name
-from lift_ros.bags.mcap_file import McapFile, Topic
-from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, sync_directory
+from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run
+from lift_ros.bags.journal import Journal
+from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise, sync_directory
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.recovery import recover_journal, summarise
+from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.recovery import recover_journal
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Source, Step
 from lift_ros.errors import UserError
+from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, encode_step
 
 DEFAULT_RESERVE = 16 * 2**20
 _LOCK_PATIENCE = 2.0
@@ -35,6 +37,7 @@ _SAFE = "All finished episodes are safe. Free space, then record on into the sam
 class _Tally:
     """What has been written of the episode under way."""
 
+    sizes: Sizes | None = None
     steps: int = 0
     augmentations: int = 0
     episode_return: float = 0.0
@@ -68,12 +71,10 @@ class RunWriter:
         self._sync = sync
         self._reserve = reserve
         self._unchecked = 0  # bytes written since free space was last asked for
-        self._file: McapFile | None = None
+        self._file: Journal | None = None
         self._first_in_file = 0
         self._tally = _Tally()
-        self._others: dict[str, Topic] = {}
-        self._step_channel = self._episode_channel = 0
-        self._channels: dict[str, int] = {}  # of other topics
+        self._others: dict[str, RecordedTopic] = {}
         with self._failures("the run cannot be created"):
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(self.path)
@@ -105,67 +106,70 @@ class RunWriter:
         """The run facts as they are recorded."""
         return self._metadata.facts
 
-    def write_step(self, step: Step) -> None:
-        """Append a step of the episode under way."""
+    def write_step(self, step: Step, data: bytes | None = None) -> None:
+        """Append a step of the episode under way; `data` is the step as a message where the caller has it."""
         tally = self._tally
         if step.episode != self.next_episode or step.index != tally.steps:
-            raise BagError(
+            raise self._refusal(
                 f"the writer expects episode {self.next_episode}, step {tally.steps}",
-                bag=self.path,
-                episode=step.episode,
-                step=step.index,
-                remedy="Write steps in order and finish an episode before the next.",
+                "Write steps in order and finish an episode before the next.",
+                step.episode,
+                step.index,
             )
-        file = self._file
-        if file is None or not tally.steps:
-            file = self._ready_file()
-        channel = self._step_channel
+        sizes = Sizes.of(step)
+        if tally.sizes != sizes and tally.sizes is not None:
+            raise self._refusal(
+                f"it has {sizes} and those before have {tally.sizes}",
+                "Record steps of one plant, without a change of its sensors.",
+                step.episode,
+                step.index,
+            )
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
-        head, pixels = encode_step(step, (channel, file.next_sequence(channel), time_ns))
-        self._write(file, channel, time_ns, head, pixels)
+        self._write(STEP, time_ns, encode_step(step) if data is None else data)
         if not tally.steps:
-            tally.start_time = step.time_ns
+            tally.start_time, tally.sizes = step.time_ns, sizes
         tally.last_time = time_ns
         tally.steps += 1
         if step.source == Source.AUGMENTOR:
             tally.augmentations += 1
         tally.episode_return += step.reward
 
-    def finish_episode(self, episode: Episode) -> None:
-        """Write what is missing of the episode, then its end; afterwards it is durable."""
+    def finish_episode(self, episode: Episode, data: bytes | None = None) -> None:
+        """Write what is missing of the episode, then its end; afterwards it is durable.
+
+        `data` is the end as a message where the caller has it; it is written if it counts what was recorded.
+        """
         tally = self._tally
         if episode.index != self.next_episode:
-            raise BagError(
+            raise self._refusal(
                 f"the writer expects episode {self.next_episode}",
-                bag=self.path,
-                episode=episode.index,
-                remedy="Number episodes from `next_episode` on without gaps.",
+                "Number episodes from `next_episode` on without gaps.",
+                episode.index,
             )
         if episode.steps and len(episode.steps) < tally.steps:
-            raise BagError(
+            raise self._refusal(
                 f"it has {len(episode.steps)} steps and {tally.steps} are already written",
-                bag=self.path,
-                episode=episode.index,
-                remedy="Finish an episode with all of its steps, or with none if all are written.",
+                "Finish an episode with all of its steps, or with none if all are written.",
+                episode.index,
             )
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
-        file = self._ready_file()
-        channel = self._episode_channel
-        time_ns = max(tally.last_time, episode.end_time_ns)
+        if tally.sizes is not None and (problem := tally.sizes.fault(episode)):
+            raise self._refusal(problem, "Record the last observation as the plant reports it.", episode.index)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
-        head, pixels = encode_episode(end, (channel, file.next_sequence(channel), time_ns))
-        self._write(file, channel, time_ns, head, pixels)
+        if data is None or not _agree(decode_episode(data), end):
+            data = encode_episode(end)
+        self._write(EPISODE, max(tally.last_time, episode.end_time_ns), data)
         self.next_episode += 1
         self._tally = _Tally()
         with self._failures("the episode cannot be completed"):
             if self._file_is_full():
                 self._finish_file()
-            else:
-                file.end_chunk()
+            elif self._file is not None:
+                self._file.seal()
                 if self._sync:
-                    file.sync()
+                    self._file.sync()
 
     def write_episode(self, episode: Episode) -> None:
         """Write a whole episode."""
@@ -183,40 +187,23 @@ class RunWriter:
         qos: str = "",
     ) -> None:
         """Record a message of another topic along; `qos` is YAML or JSON as rosbag2 has it."""
-        if topic in (definitions.STEP_TOPIC, definitions.EPISODE_TOPIC):
+        if topic in (STEP.name, EPISODE.name):
             raise UserError(f"topic {topic} is written with write_step and finish_episode; record another topic along.")
         if not 0 <= time_ns < 2**63:
             raise UserError(f"time {time_ns} of topic {topic} is no time in a bag; give nanoseconds from 0 on.")
-        known = self._others.get(topic)
-        if known is None:
-            known = Topic(topic, typename, definition, type_hash, qos)
-            self._metadata.announce(known)
-            self._others[topic] = known
-        elif known.type_name != typename:
+        known = self._others.setdefault(topic, RecordedTopic(topic, typename, definition, type_hash, qos))
+        if known.type_name != typename:
             raise UserError(f"topic {topic} is recorded as {known.type_name}; it cannot change to {typename}.")
-        file = self._ready_file()
-        self._check_space(len(cdr))
-        with self._failures("the message cannot be written"):
-            if topic not in self._channels:
-                self._channels[topic] = file.add_topic(known)
-            file.write_message(self._channels[topic], time_ns, cdr)
+        self._write(known, time_ns, cdr)
 
     def close(self) -> None:
         """Complete the file under way and let go of the run; an episode without an end is kept as recovered."""
         try:
             if self._tally.steps:
                 tally = self._tally
-                episode = cut_off_episode(self.next_episode, tally.start_time, tally.last_time, self.facts)
-                self.finish_episode(episode)
+                self.finish_episode(cut_off_episode(self.next_episode, tally.start_time, tally.last_time, self.facts))
             with self._failures("the run cannot be completed"):
-                if self._file is not None:
-                    if self._file.messages:
-                        self._finish_file()
-                    else:
-                        self._file.discard()
-                        self._file = None
-                elif self._metadata.unsaved:
-                    self._metadata.save(self.path, sync=self._sync)
+                self._finish_file()
         finally:
             self._release()
 
@@ -256,13 +243,12 @@ class RunWriter:
                 metadata.facts = continued(metadata.facts, facts, self.next_episode)
         for topic in (STEP, EPISODE):
             metadata.announce(topic)
-        listed = {file.name for file in metadata.files}
         for name in listing.finished:
-            if name not in listed:
-                metadata.add(summarise(self.path / name, metadata))
+            if name not in metadata.files:
+                metadata.add(summarise(self.path / name))
         with self._failures("the run cannot be written"):
             if listing.journal is not None:
-                summary = recover_journal(self.path / listing.journal, metadata, sync=self._sync)
+                summary = recover_journal(self.path / listing.journal, metadata.facts, sync=self._sync)
                 if summary is not None:
                     metadata.add(summary)
                 self.next_episode = self._count_episodes() if listing.finished or summary is not None else 0
@@ -273,54 +259,41 @@ class RunWriter:
         indices = RunReader(self.path).episode_indices
         return indices[-1] + 1 if indices else 0
 
-    def _ready_file(self) -> McapFile:
+    def _ready_file(self) -> Journal:
         """Return the file to write to; a full one is completed first in case that failed when it became full."""
+        if self._file is not None and not self._file_is_full():
+            return self._file
         with self._failures("a file cannot be created"):
-            if self._file is not None and self._file_is_full():
-                self._finish_file()
-            if self._file is None:
-                self._check_space(0)
-                self._create_file()
-        assert self._file is not None
-        return self._file
+            self._finish_file()
+            self._check_space(0)
+            file = Journal(self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX))
+            file.create(Metadata(METADATA_NAME, facts_as_text(self._metadata.facts)), (STEP, EPISODE))
+            if self._sync and self._episodes_per_file > 1:
+                sync_directory(self.path)
+            self._file = file
+            self._first_in_file = self.next_episode
+        return file
 
     def _file_is_full(self) -> bool:
         return self.next_episode - self._first_in_file >= self._episodes_per_file
 
-    def _create_file(self) -> None:
-        journal = self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX)
-        file = McapFile(journal, METADATA_NAME, facts_as_text(self._metadata.facts))
-        try:
-            self._step_channel, self._episode_channel = file.add_topic(STEP), file.add_topic(EPISODE)
-        except OSError:
-            file.discard()
-            raise
-        if self._sync and self._episodes_per_file > 1:
-            sync_directory(self.path)
-        self._file = file
-        self._channels = {}
-        self._first_in_file = self.next_episode
-
     def _finish_file(self) -> None:
         """Complete the file under way, then name it in metadata.yaml: in this order metadata.yaml is always true."""
-        file = self._file
-        assert file is not None
-        episodes = file.next_sequence(self._episode_channel)
-        name = file.path.name.removesuffix(JOURNAL_SUFFIX) if episodes else tail_name(self.path, self.next_episode)
-        summary = file.finish(self.path / name, sync=self._sync)
-        self._file = None
-        self._metadata.add(summary)
-        if self._sync:
-            sync_directory(self.path)
-        self._metadata.save(self.path, sync=self._sync)
+        if self._file is not None:
+            summary = self._file.complete(sync=self._sync)
+            self._file = None
+            if summary is not None:
+                self._metadata.add(summary)
+                if self._sync:
+                    sync_directory(self.path)
+        if self._metadata.unsaved:
+            self._metadata.save(self.path, sync=self._sync)
 
-    def _write(self, file: McapFile, channel: int, time_ns: int, head: bytes, pixels: bytes | memoryview) -> None:
-        self._check_space(len(head) + len(pixels))
+    def _write(self, topic: RecordedTopic, time_ns: int, data: bytes) -> None:
+        file = self._ready_file()
+        self._check_space(len(data))
         try:
-            if pixels:
-                file.write(channel, time_ns, head, pixels)
-            else:
-                file.write(channel, time_ns, head)
+            file.write(topic, time_ns, data)
         except OSError as error:
             raise self._failure("the record cannot be written", error) from error
 
@@ -340,6 +313,9 @@ class RunWriter:
                 remedy=_SAFE,
             )
 
+    def _refusal(self, problem: str, remedy: str, episode: int, step: int | None = None) -> BagError:
+        return BagError(problem, bag=self.path, episode=episode, step=step, remedy=remedy)
+
     @contextlib.contextmanager
     def _failures(self, what: str) -> Iterator[None]:
         try:
@@ -355,6 +331,10 @@ class RunWriter:
             bag=self.path,
             remedy="Check that the directory is on a writable disk and belongs to you.",
         )
+
+
+def _agree(first: EpisodeEnd, second: EpisodeEnd) -> bool:
+    return (first.steps, first.augmentations) == (second.steps, second.augmentations)
 
 
 def continued(stored: dict[str, Any], facts: dict[str, Any], episode: int) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Recorder(LiftNode):
 
     def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
         try:
-            writer.write_step(step)
+            writer.write_step(step, data)
         except UserError as error:
             self._fail(error)
             return
@@ -183,7 +183,7 @@ class Recorder(LiftNode):
 
     def _finish_episode(self, writer: RunWriter, end: EpisodeEnd, data: bytes, received_ns: int) -> None:
         try:
-            writer.finish_episode(end.episode)
+            writer.finish_episode(end.episode, data)
         except UserError as error:
             self._fail(error)
             return

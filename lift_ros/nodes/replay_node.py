@@ -17,7 +17,8 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 
-from lift_ros.bags.replaying import Recorded, RecordedTopic, choose_topics, in_time, recorded_messages
+from lift_ros.bags.records import RecordedMessage, RecordedTopic
+from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.transport import prepare_transport
 from lift_ros.nodes.message_types import message_class
@@ -78,19 +79,20 @@ class ReplayNode(Node):
             time.sleep(POLL_SECONDS)
         return True
 
-    def publish(self, message: Recorded) -> None:
+    def publish(self, message: RecordedMessage) -> None:
         """Publish one recorded message as it is; the first of each topic is decoded to see that types agree."""
-        talker = self._talkers.get(message.topic)
+        name, data = message.topic.name, bytes(message.data)
+        talker = self._talkers.get(name)
         if talker is None:
             return
-        kind = self._unchecked.pop(message.topic, None)
-        if kind is not None and not _decodes(message.data, kind):
-            self.report.skipped[message.topic] = "its messages are not of the type that is installed here"
-            del self.report.published[message.topic]
-            self.destroy_publisher(self._talkers.pop(message.topic))
+        kind = self._unchecked.pop(name, None)
+        if kind is not None and not _decodes(data, kind):
+            self.report.skipped[name] = "its messages are not of the type that is installed here"
+            del self.report.published[name]
+            self.destroy_publisher(self._talkers.pop(name))
             return
-        talker.publish(message.data)
-        self.report.published[message.topic] += 1
+        talker.publish(data)
+        self.report.published[name] += 1
 
     def flush(self) -> None:
         """Wait until readers have confirmed what they were sent."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 import lift_ros
-from lift_ros.bags.arrays import gather
+from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
@@ -80,7 +80,7 @@ def train(
     if isinstance(episodes, RecordedRuns):
         arrays, sources = episodes.arrays, episodes.sources
     else:
-        arrays, sources = gather(episodes), []
+        arrays, sources = episodes_to_arrays(episodes), []
     data = make_data(arrays, options.reward)
     threads = threads or min(2, len(os.sched_getaffinity(0)))
     path = None if out is None else Path(out)

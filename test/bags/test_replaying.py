@@ -6,9 +6,12 @@ import pytest
 from foreign_bag import STORE, nanoseconds, number
 from sample_run import drive, write_run
 
-from lift_ros.bags.replaying import Recorded, choose_topics, in_time, recorded_messages, recorded_topics
+from lift_ros.bags.records import RecordedMessage, RecordedTopic
+from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages, recorded_topics
 from lift_ros.bags.writer import RunWriter
 from lift_ros.errors import UserError
+
+TOPIC = RecordedTopic("/t", "std_msgs/msg/Empty", "")
 
 
 class FakeTime:
@@ -26,11 +29,13 @@ class FakeTime:
         self.now += seconds
 
 
-def at(*seconds: float) -> list[Recorded]:
-    return [Recorded("/t", round(moment * 1e9), b"") for moment in seconds]
+def at(*seconds: float) -> list[RecordedMessage]:
+    return [RecordedMessage(TOPIC, round(moment * 1e9), b"") for moment in seconds]
 
 
-def play(messages: list[Recorded], rate: float, longest_pause: float | None = None, work: float = 0.0) -> list[float]:
+def play(
+    messages: list[RecordedMessage], rate: float, longest_pause: float | None = None, work: float = 0.0
+) -> list[float]:
     fake = FakeTime()
     for _ in in_time(messages, rate, longest_pause, fake.clock, fake.sleep):
         fake.now += work
@@ -80,9 +85,9 @@ def test_messages_come_in_order_over_all_files(run: Path) -> None:
         "/force": "std_msgs/msg/Float64",
     }
     messages = list(recorded_messages(run, topics))
-    assert [message.topic for message in messages].count("/lift/step") == 6
-    assert [message.topic for message in messages].count("/lift/episode") == 3
-    episodes = [message.topic for message in messages if message.topic != "/force"]
+    assert [message.topic.name for message in messages].count("/lift/step") == 6
+    assert [message.topic.name for message in messages].count("/lift/episode") == 3
+    episodes = [message.topic.name for message in messages if message.topic.name != "/force"]
     assert episodes == ["/lift/step"] * 3 + ["/lift/episode"] + ["/lift/step"] * 2 + ["/lift/episode"] + [
         "/lift/step",
         "/lift/episode",
@@ -91,7 +96,7 @@ def test_messages_come_in_order_over_all_files(run: Path) -> None:
 
 def test_only_chosen_topics(run: Path) -> None:
     chosen = choose_topics(run, ["/force"])
-    assert [message.topic for message in recorded_messages(run, chosen)] == ["/force"]
+    assert [message.topic.name for message in recorded_messages(run, chosen)] == ["/force"]
     with pytest.raises(UserError, match="has no topic /forces; did you mean '/force'"):
         choose_topics(run, ["/forces"])
 
@@ -107,5 +112,5 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no finished .mcap file"):
         recorded_topics(tmp_path)
     (tmp_path / "bad.mcap").write_bytes(b"no bag")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="does not end like an MCAP file"):
         recorded_topics(tmp_path / "bad.mcap")

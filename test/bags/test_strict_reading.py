@@ -11,8 +11,9 @@ import pytest
 from bag_samples import sample_episode, write_run
 from rosbags_writer import write_with_rosbags
 
-from lift_ros.bags import BagError, EpisodeError, RunReader, RunWriter, definitions, read_run, writer
-from lift_ros.bags.mcap_file import Topic
+from lift_ros.bags import BagError, EpisodeError, RunReader, RunWriter, read_run, writer
+from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.topics import STEP
 from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.errors import UserError
 
@@ -78,14 +79,14 @@ def bad(change: str) -> Episode:
         ("gap", 1, "this step is missing"),
         ("long gap", 1, "steps up to 2 are missing"),
         ("repeat", 1, "repeated"),
-        ("nan", 2, "observation is .*nan.*not finite"),
-        ("infinite action", 1, "action is .*inf.*not finite"),
-        ("infinite reward", 3, "reward is .*not finite"),
-        ("mixed observation", 3, "observation has 4 values and step 0 has 3"),
-        ("mixed action", 2, "action has 1 values and step 0 has 2"),
-        ("final", None, "final_observation has 2 values and step 0 has 3"),
-        ("final position", None, "final_position has 5 values"),
-        ("nan goal", None, "goal is .*not finite"),
+        ("nan", 2, "observation is .*nan.*expected finite"),
+        ("infinite action", 1, "action is .*inf.*expected finite"),
+        ("infinite reward", 3, "reward is .*expected finite"),
+        ("mixed observation", 3, "observation=4.*step 0 has .*observation=3"),
+        ("mixed action", 2, "action=1.*step 0 has .*action=2"),
+        ("final", None, "final_observation and final_position have 2 and"),
+        ("final position", None, "final_position have 3 and 5 values"),
+        ("nan goal", None, "goal is .*expected finite"),
     ],
 )
 def test_a_bad_episode_is_named_and_can_be_left_out(tmp_path: Path, change: str, step: int | None, words: str) -> None:
@@ -107,7 +108,7 @@ def test_a_bad_episode_is_named_and_can_be_left_out(tmp_path: Path, change: str,
     [
         ({"steps": 9}, "counts 9 steps and 4 are recorded"),
         ({"augmentations": 99}, "counts 99 augmentations"),
-        ({"outcome": 77}, "77 is no outcome"),
+        ({"outcome": 77}, "outcome is 77"),
     ],
 )
 def test_an_end_that_contradicts_its_steps_is_refused(tmp_path: Path, changes: dict[str, int], words: str) -> None:
@@ -247,8 +248,8 @@ def test_broken_metadata_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_step_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    definition = definitions.STEP_DEFINITION.replace("float64 reward\n", "float32 reward\n")
-    step = Topic(definitions.STEP_TOPIC, definitions.STEP_TYPE, definition, "", "")
+    definition = STEP.definition.replace("float64 reward\n", "float32 reward\n")
+    step = RecordedTopic(STEP.name, STEP.type_name, definition)
     with monkeypatch.context() as patch:
         patch.setattr(writer, "STEP", step)
         write_run(tmp_path / "run", 1)

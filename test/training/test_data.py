@@ -10,7 +10,7 @@ import pytest
 from training_samples import make_episodes
 
 from lift_ros.bags import RunWriter, hindsight
-from lift_ros.bags.arrays import gather
+from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
@@ -26,7 +26,7 @@ def without_rewards(episodes: list[Episode]) -> list[Episode]:
 
 
 def from_episodes(episodes: list[Episode], reward: str = "recorded") -> TrainingData:
-    return make_data(gather(episodes), reward)
+    return make_data(episodes_to_arrays(episodes), reward)
 
 
 def write_run(path: Path, episodes: list[Episode], scenario: str = "po-blend-d2") -> None:

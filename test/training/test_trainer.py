@@ -11,7 +11,7 @@ import pytest
 import torch
 from training_samples import RADIUS, make_episodes, tiny
 
-from lift_ros.bags.arrays import gather
+from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.training import preset, train
@@ -33,7 +33,7 @@ def test_writes_a_model_that_acts_like_the_result(tmp_path: Path) -> None:
 def test_describes_how_it_was_trained() -> None:
     sources = [{"path": "run", "sha256": "0" * 64, "episodes": 6}]
     options = tiny(seed=5)
-    runs = RecordedRuns(gather(EPISODES), sources, [], None, None)
+    runs = RecordedRuns(episodes_to_arrays(EPISODES), sources, [], None, None)
     result = train(runs, options, action_radius=RADIUS)
     training = result.policy.description["training"]
     assert training["options"] == options.as_dict() and training["bags"] == sources
@@ -124,7 +124,7 @@ def test_keeps_the_best_and_the_last_model(tmp_path: Path) -> None:
 def test_the_terminal_step_and_scaling_reach_the_model() -> None:
     result = train(EPISODES, tiny(scale_observations=True), action_radius=RADIUS)
     mean, deviation = result.policy.observation_scaling
-    values = gather(EPISODES).observations.astype(np.float32)
+    values = episodes_to_arrays(EPISODES).observations.astype(np.float32)
     assert mean == pytest.approx(values.mean(axis=0), abs=1e-6)
     assert deviation == pytest.approx(values.std(axis=0), abs=1e-6)
 

@@ -1,0 +1,281 @@
+"""The records of MCAP files: what ours are made of, and a walk through anybody's with every length checked."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from mcap.data_stream import ReadDataStream, RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import Channel, Chunk, Footer, McapRecord, Metadata, Schema, Statistics
+from mcap.stream_reader import get_chunk_data_stream
+
+from lift_ros.bags.faults import Malformed
+
+MAGIC = b"\x89MCAP0\r\n"
+HEAD = struct.Struct("<BQ")  # opcode of a record and length of its body
+MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # with channel, sequence, log time, publish time
+CHUNK_HEAD = struct.Struct("<BQQQQIIQ")  # with first and last time, size, CRC, length of the compression "", size
+INDEX_HEAD = struct.Struct("<BQHI")  # of a message index, with channel and length of its entries
+# What a chunk's head will be written over. Opcodes from here on are private: no reader minds them.
+PLACEHOLDER = 0x80
+_FOOTER_SIZE = HEAD.size + 20
+_LARGEST_CHUNK = 2**32
+_IN_JOURNAL = {
+    *(Opcode.HEADER, Opcode.METADATA, Opcode.CHUNK, Opcode.MESSAGE_INDEX, PLACEHOLDER),
+    *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE),
+}
+
+Tolerate = Callable[[Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTopic:
+    """What a bag says about a topic."""
+
+    name: str
+    type_name: str
+    definition: str
+    type_hash: str = ""
+    qos: str = ""  # YAML
+    encoding: str = "cdr"
+
+    def schema(self, number: int) -> Schema:
+        """Return the record that announces its message type."""
+        return Schema(id=number, name=self.type_name, encoding="ros2msg", data=self.definition.encode())
+
+    def channel(self, number: int, schema: int) -> Channel:
+        """Return the record that announces the topic."""
+        metadata = {"offered_qos_profiles": self.qos, "topic_type_hash": self.type_hash}
+        return Channel(number, self.name, self.encoding, metadata, schema)
+
+
+@dataclass(slots=True)
+class RecordedMessage:
+    """One message as it was on the wire."""
+
+    topic: RecordedTopic
+    time_ns: int
+    data: bytes | memoryview
+    offset: int = 0  # of its record, in the file or in its chunk
+
+
+def written(*records: McapRecord) -> bytes:
+    """Return the bytes of records."""
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    return bytes(builder.end())  # type: ignore[no-untyped-call]
+
+
+class _Strict(BytesIO):
+    """The library takes what a stream has left for what it has asked for; this one never has less."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        if len(data) != size:
+            raise Malformed(f"a field of {size} bytes exceeds its record")
+        return data
+
+
+def parsed(kind: Any, body: memoryview) -> Any:
+    """Return the fields of a record of the library's class `kind`."""
+    try:
+        return kind.read(ReadDataStream(_Strict(body)))
+    except UnicodeDecodeError as error:
+        raise Malformed("a text is not UTF-8") from error
+
+
+@dataclass
+class Announced:
+    """What the records so far have said about schemas, topics and metadata."""
+
+    schemas: dict[int, Schema] = field(default_factory=dict)
+    topics: dict[int, RecordedTopic] = field(default_factory=dict)
+    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def note(self, opcode: int, body: memoryview) -> None:
+        """Take in a record; one that announces nothing is passed over."""
+        if opcode == Opcode.SCHEMA:
+            schema = parsed(Schema, body)
+            self.schemas[schema.id] = schema
+        elif opcode == Opcode.CHANNEL:
+            channel = parsed(Channel, body)
+            known = self.schemas.get(channel.schema_id, Schema(id=0, name="", encoding="", data=b""))
+            self.topics[channel.id] = RecordedTopic(
+                channel.topic,
+                known.name,
+                known.data.decode(errors="replace"),
+                channel.metadata.get("topic_type_hash", ""),
+                channel.metadata.get("offered_qos_profiles", ""),
+                channel.message_encoding,
+            )
+        elif opcode == Opcode.METADATA:
+            metadata = parsed(Metadata, body)
+            self.metadata[metadata.name] = metadata.metadata
+
+    def message(self, offset: int, body: memoryview) -> RecordedMessage:
+        """Return the message that a record holds."""
+        if len(body) < 22:
+            raise Malformed(f"a message record has {len(body)} bytes and needs 22")
+        number, _, time_ns, _ = struct.unpack_from("<HIQQ", body)
+        topic = self.topics.get(number)
+        if topic is None:
+            raise Malformed(f"a message belongs to channel {number}, which was never announced")
+        return RecordedMessage(topic, time_ns, body[22:], offset)
+
+
+def records(data: memoryview, offset: int, *, journal: bool = False) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield opcode, place and body of each record; raises Malformed at one that is not whole.
+
+    A journal's chunks may not have their sizes yet: their heads are records of their own there, and what lies inside
+    follows as if it lay outside. It ends before what no journal holds.
+    """
+    end = len(data)
+    while offset < end:
+        if end - offset < HEAD.size:
+            raise Malformed(f"the file ends inside a record at byte {offset}")
+        opcode, size = HEAD.unpack_from(data, offset)
+        if journal and opcode == Opcode.CHUNK:
+            size = CHUNK_HEAD.size - HEAD.size
+        if journal and opcode not in _IN_JOURNAL:
+            return
+        start, offset = offset, offset + HEAD.size + size
+        if offset > end:
+            raise Malformed(f"a record at byte {start} claims {size} bytes and {end - start - HEAD.size} are left")
+        yield opcode, start, data[start + HEAD.size : offset]
+
+
+def _chunk_records(body: memoryview) -> memoryview:
+    """Return the unpacked and checked records of a chunk."""
+    if len(body) < 40:
+        raise Malformed(f"a chunk has {len(body)} bytes and needs 40")
+    _, _, size, crc, compression, stored = struct.unpack_from("<QQQIIQ", body)
+    content = _unpacked(parsed(Chunk, body)) if compression else body[40 : 40 + stored]
+    if len(content) != size:
+        raise Malformed(f"a chunk has {len(content)} bytes and claims {size}")
+    if crc and zlib.crc32(content) != crc:
+        raise Malformed("the checksum of a chunk does not match its content")
+    return content
+
+
+def _unpacked(chunk: Chunk) -> memoryview:
+    if chunk.compression not in ("zstd", "lz4"):
+        raise Malformed(f"a chunk is compressed with {chunk.compression!r}; known are zstd and lz4")
+    if chunk.uncompressed_size > _LARGEST_CHUNK:
+        raise Malformed(f"a chunk claims {chunk.uncompressed_size} bytes unpacked and may have {_LARGEST_CHUNK}")
+    try:
+        stream, size = get_chunk_data_stream(chunk)
+        return memoryview(stream.read(size))
+    except Exception as error:  # each library has errors of its own for damaged data
+        raise Malformed(f"a chunk cannot be unpacked ({error})") from error
+
+
+def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = None) -> Iterator[RecordedMessage]:
+    """Yield the messages of a finished MCAP file in the order they were written.
+
+    Where `tolerate` is given, it is told of each bad chunk and the others are read.
+    """
+    if data[:8] != MAGIC:
+        raise Malformed("it does not begin like an MCAP file")
+    promised = None
+    try:
+        summary, statistics = read_summary(data)
+        promised = None if statistics is None else statistics.message_count
+        if tolerate is not None:  # the chunk that announces may be the bad one
+            announced.schemas.update(summary.schemas)
+            announced.topics.update(summary.topics)
+    except Malformed as error:
+        if tolerate is None or data[-8:] != MAGIC:
+            raise
+        tolerate(error)
+    found = 0
+    for message in _walk_data(data, announced, tolerate):
+        found += 1
+        yield message
+    if promised is not None and found != promised:
+        mismatch = Malformed(f"it holds {found} messages and its summary counts {promised}")
+        if tolerate is None:
+            raise mismatch
+        tolerate(mismatch)
+
+
+def _walk_data(data: memoryview, announced: Announced, tolerate: Tolerate | None) -> Iterator[RecordedMessage]:
+    for opcode, offset, body in records(data[:-8], 8):
+        if opcode == Opcode.MESSAGE:
+            yield announced.message(offset, body)
+        elif opcode == Opcode.CHUNK:
+            try:
+                messages = list(_chunk_messages(body, announced))
+            except Malformed as error:
+                if tolerate is None:
+                    raise
+                tolerate(error)
+                continue
+            yield from messages
+        elif opcode in (Opcode.DATA_END, Opcode.FOOTER):
+            return
+        else:
+            announced.note(opcode, body)
+
+
+def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
+    for opcode, offset, record_body in records(_chunk_records(body), 0):
+        if opcode == Opcode.MESSAGE:
+            yield announced.message(offset, record_body)
+        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
+            announced.note(opcode, record_body)
+        else:
+            raise Malformed(f"a chunk holds a record with opcode {opcode}")
+
+
+def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
+    """Return what a finished file's summary announces, and its statistics where it has them."""
+    announced, statistics = Announced(), None
+    footer = len(data) - 8 - _FOOTER_SIZE
+    if footer < 8 or data[-8:] != MAGIC or HEAD.unpack_from(data, footer) != (Opcode.FOOTER, _FOOTER_SIZE - HEAD.size):
+        raise Malformed("it does not end like an MCAP file, so it was cut off")
+    end: Footer = parsed(Footer, data[footer + HEAD.size :])
+    if not end.summary_start:
+        return announced, None
+    if not 8 < end.summary_start <= footer:
+        raise Malformed(f"its summary begins at byte {end.summary_start} of {len(data)}")
+    if end.summary_crc and zlib.crc32(data[end.summary_start : footer + HEAD.size + 16]) != end.summary_crc:
+        raise Malformed("the checksum of its summary does not match")
+    for opcode, _, body in records(data[:footer], end.summary_start):
+        announced.note(opcode, body)
+        if opcode == Opcode.STATISTICS:
+            statistics = parsed(Statistics, body)
+    return announced, statistics
+
+
+def journal_messages(data: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
+    """Yield the messages of a file under way up to its last whole record."""
+    if data[:8] != MAGIC:
+        return
+    with suppress(Malformed):
+        for opcode, offset, body in records(data, 8, journal=True):
+            if opcode == Opcode.MESSAGE:
+                yield announced.message(offset, body)
+            else:
+                announced.note(opcode, body)
+
+
+def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
+    """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if whole or not size:
+            return memoryview(os.read(descriptor, size))
+        return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ))
+    finally:
+        os.close(descriptor)
