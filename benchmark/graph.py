@@ -59,9 +59,15 @@ def graph(options: GraphOptions, usage: dict[str, Usage] | None = None, sample_e
 
 def _until(supervisor: Supervisor, seconds: float) -> bool:
     """Supervise for a while; return whether the graph is complete."""
-    due = time.monotonic() + seconds
-    supervisor.run(lambda: time.monotonic() >= due)
-    return time.monotonic() < due
+    due, over = time.monotonic() + seconds, False
+
+    def stop() -> bool:
+        nonlocal over
+        over = over or time.monotonic() >= due
+        return over
+
+    supervisor.run(stop)
+    return not over  # not by the clock: the graph may end in the very moment in which the time is up
 
 
 def measure(run: Path) -> Measured:

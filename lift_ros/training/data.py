@@ -29,7 +29,7 @@ class TrainingData:
     left_out: dict[str, int]  # episodes that have no reward, by reason
 
     def facts(self) -> dict[str, Any]:
-        """Return what the model file says of its data; the same arrays give the same digest, wherever they lay."""
+        """Return how much there is; the same arrays give the same digest, wherever they lay."""
         total = hashlib.sha256()
         arrays = (self.observations, self.actions, self.rewards, self.offsets, self.terminated, self.final_observations)
         for array in arrays:
@@ -39,8 +39,6 @@ class TrainingData:
             "episodes": len(self.terminated),
             "steps": len(self.rewards),
             "digest": total.hexdigest(),
-            "labelled": self.labelled,
-            "left_out": self.left_out,
         }
 
 

@@ -134,6 +134,7 @@ class _Run:
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
         self._learner: Learner = make_learner(options, *self._sizes, threads)
+        self._data = {**data.facts(), "labelled": data.labelled, "left_out": data.left_out}
         self._identity = {
             "options": options.as_dict(),
             "action_radius": self._action_radius,
@@ -240,7 +241,7 @@ class _Run:
             "training": {
                 "options": self._identity["options"],
                 "updates": progressed.done,
-                "data": self._identity["data"],
+                "data": self._data,
                 "pairs": self._sampler.pairs,
                 "bags": self._sources,
                 "losses": {name: value for name, value in progressed.losses.items() if np.isfinite(value)},
