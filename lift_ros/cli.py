@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
         return _load(arguments.command).run(arguments)
     except UserError as error:
         _print_error(arguments.command, error)
-        return 2
+        return error.exit_status
     except KeyboardInterrupt:
         _print_error(arguments.command, "interrupted")
         return 130

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Bad input of a user; `lift` prints it as one sentence without a traceback and exits with 2."""
+    """Bad input of a user; `lift` prints it as one sentence without a traceback and exits with `exit_status`."""
+
+    exit_status = 2

@@ -57,8 +57,6 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "rosbags": ("bags/importing/", "messages/", "nodes/further_topics.py"),
     "minari": ("bags/exporting/",),
     "mcap": ("bags/",),
-    "lz4": ("bags/",),
-    "zstandard": ("bags/",),
     "matplotlib": ("evaluation/",),
     "rich": ("console.py", "progress.py", "graph/live_view.py"),
     "yaml": ("configuration.py", "bags/", "nodes/", "commands/"),

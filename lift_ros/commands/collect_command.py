@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import MODES, CollectionPlan
 from lift_ros.collection.records import Episode
 from lift_ros.configuration import Key, check_value
+from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         finished += interruption.episodes
         print(f"{arguments.out}: {summarise(finished)}")
         missing = episodes - len(finished)
-        print(f"lift collect: interrupted; --episodes {missing} would add what is missing", file=sys.stderr)
+        print_error("collect", f"interrupted; --episodes {missing} would add what is missing")
         return 130
     print(f"{arguments.out}: {summarise(finished)}")
     return 0

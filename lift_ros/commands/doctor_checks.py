@@ -130,24 +130,22 @@ def check_discovery() -> Finding:
     """Whom nodes started from this shell will meet."""
     domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
     reach = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET") or "SUBNET"
+    number = int(domain) if domain.isdigit() else LAST_DOMAIN + 1
+    variable = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+    troubles = {
+        f"set ROS_DOMAIN_ID to a number from 0 to {LAST_SAFE_DOMAIN}": number > LAST_DOMAIN,
+        f"set {variable} to one of {', '.join(RANGES)}": reach not in RANGES,
+        f"nodes cannot meet: export {variable}=LOCALHOST": reach == "OFF",
+    }
+    doubts = {
+        f"its ports may be taken: set ROS_DOMAIN_ID to at most {LAST_SAFE_DOMAIN}": number > LAST_SAFE_DOMAIN,
+        f"others in this network can join in: export {variable}=LOCALHOST if that is not wanted": reach != "LOCALHOST",
+    }
     found = f"domain {domain}, range {reach}"
-    if not domain.isdigit() or int(domain) > LAST_DOMAIN:
-        return Finding("discovery", Status.BAD, found, f"set ROS_DOMAIN_ID to a number from 0 to {LAST_SAFE_DOMAIN}")
-    if reach not in RANGES:
-        remedy = f"set ROS_AUTOMATIC_DISCOVERY_RANGE to one of {', '.join(RANGES)}"
-        return Finding("discovery", Status.BAD, found, remedy)
-    if reach == "OFF":
-        return Finding(
-            "discovery", Status.BAD, found, "nodes cannot meet: export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST"
-        )
-    if int(domain) > LAST_SAFE_DOMAIN:
-        remedy = f"its ports may be taken: set ROS_DOMAIN_ID to at most {LAST_SAFE_DOMAIN}"
-        return Finding("discovery", Status.WARN, found, remedy)
-    if reach != "LOCALHOST":
-        remedy = (
-            "others in this network can join in: export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST if that is not wanted"
-        )
-        return Finding("discovery", Status.WARN, found, remedy)
+    for status, remedies in ((Status.BAD, troubles), (Status.WARN, doubts)):
+        for remedy, needed in remedies.items():
+            if needed:
+                return Finding("discovery", status, found, remedy)
     return Finding("discovery", Status.OK, found)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import yaml
 
 from lift_ros.collection.records import Outcome
+from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
-from lift_ros.graph.supervisor import GraphFailed
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
@@ -69,16 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
     options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
-    try:
-        result = run_graph(options, show_logs=not arguments.quiet)
-    except GraphFailed as error:
-        print(f"lift run: {error}")
-        return 1
+    result = run_graph(options, show_logs=not arguments.quiet)
     recorded = sum(result.outcomes.values())
     words = ", ".join(f"{count} {outcome.name.lower().replace('_', ' ')}" for outcome, count in result.outcomes.items())
     print(f"{recorded} episodes recorded in {arguments.run}" + (f": {words}" if words else ""))
     if result.completed and recorded and not result.outcomes.get(Outcome.REACHED):
-        print("lift run: no episode reached its goal; lift inspect shows why they ended")
+        print_error("run", "no episode reached its goal; lift inspect shows why they ended")
         return 1
     return 0
 

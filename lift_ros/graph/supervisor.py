@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lift_ros.errors import UserError
+
 BAD_INPUT = 2  # exit status with which a node refuses what a user gave it
 LINE_LIMIT = 65536  # bytes kept of a line without an end
 _PR_SET_PDEATHSIG = 1
@@ -40,8 +42,10 @@ class _Child:
     ended: bool = False
 
 
-class GraphFailed(Exception):
+class GraphFailed(UserError):
     """A process without restarts left has ended although the run was not complete."""
+
+    exit_status = 1
 
 
 def _die_with_parent() -> None:

@@ -219,16 +219,12 @@ def _reward(value: Any, where: str) -> tuple[MappedTopic, ...] | str:
     return DISTANCE if value == DISTANCE else _channels(value, where)
 
 
-def _image(value: Any, where: str) -> str:
-    return str(check_mapping(value, {"topic": Key(str)}, where)["topic"])
-
-
 MAPPING_KEYS = {
     "observation": Section(_channels),
     "position": Section(_channels, ()),
     "action": Section(_action),
     "reward": Section(_reward, ()),
-    "image": Section(_image, None),
+    "image": Section(lambda value, where: check_mapping(value, {"topic": Key(str)}, where)["topic"], None),
     "time": Section(_timing, Timing()),
     "episodes": Section(_separation, Separation()),
     "goal": Section(_goal),
