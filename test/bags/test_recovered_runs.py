@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from bag_samples import sample_episode
 
-from lift_ros.bags import RunReader, RunWriter, load_arrays
+from lift_ros.bags import RunReader, RunWriter
 from lift_ros.bags.exporting.minari import seen_by, usable_episodes
 from lift_ros.collection.records import Episode
 from lift_ros.evaluation.trajectory_plots import plot_trajectories
 from lift_ros.training.data import make_data
+from lift_ros.training.runs import load_runs
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def rewarded(index: int) -> Episode:
 
 
 def test_it_can_be_trained_on(run: Path) -> None:
-    data = make_data(load_arrays(run), "recorded")
+    data = make_data(load_runs([run]).arrays, "recorded")
     assert data.offsets.tolist() == [0, 4, 8, 10]
     assert data.terminated.tolist() == [True, True, False]
 
