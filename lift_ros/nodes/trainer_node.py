@@ -23,6 +23,7 @@ from lift_ros.nodes.diagnostics import Status
 from lift_ros.training.job import TrainingJob
 
 POLL_SECONDS = 0.1
+COUNT_SECONDS = 2.0
 RETRY_SECONDS = 5.0
 END_SECONDS = 0.4
 
@@ -40,7 +41,8 @@ class Trainer(LiftNode):
         self._run = Path(self.value("run"))
         self._models = Path(self.value("models") or self._run.parent / f"{self._run.name}-models")
         self._options = self.json_value("training")
-        self._recorded = _count_episodes(self._run)
+        self._recorded = 0
+        self._count_at = 0.0
         self._trained = 0  # episodes of the last announced model
         self._job: TrainingJob | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +67,10 @@ class Trainer(LiftNode):
         return due if due > self._trained else 0
 
     def _poll(self) -> None:
+        if not self._trained and self._process is None and time.monotonic() >= self._count_at:
+            # Receipts that were sent before this node was seen never come, and with them the model all wait for.
+            self._recorded = max(self._recorded, _count_episodes(self._run))
+            self._count_at = time.monotonic() + COUNT_SECONDS
         self.diagnostics.facts["episodes recorded"] = self._recorded
         if self._process is not None:
             self._watch(self._process)
@@ -154,13 +160,14 @@ class Trainer(LiftNode):
 def _count_episodes(path: Path) -> int:
     try:
         reader = RunReader(path)
-    except UserError:
-        return 0  # the recorder has not created it yet
-    indices = reader.episode_indices
-    if not indices:
-        return 0
-    under_way = reader.files[indices[-1]] == reader.journal and reader.episode(indices[-1]).outcome is Outcome.RECOVERED
-    return indices[-1] + 1 - under_way
+        indices = reader.episode_indices
+        if not indices:
+            return 0
+        last = indices[-1]
+        under_way = reader.files[last] == reader.journal and reader.episode(last).outcome is Outcome.RECOVERED
+    except (UserError, FileNotFoundError):
+        return 0  # the recorder has not created it yet, or completes a file at this moment
+    return last + 1 - under_way
 
 
 def main() -> int:

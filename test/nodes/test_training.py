@@ -14,6 +14,7 @@ import pytest
 from live_graph import LiveGraph, assert_same, live_graph, recorded
 from lone_node import lone_node
 
+from lift_ros.bags import RunWriter
 from lift_ros.collection.exchange import Receipt
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Source
@@ -104,8 +105,6 @@ def test_killed_trainer_loses_nothing_and_trains_again(graph: LiveGraph) -> None
 
 def test_end_of_the_trainer_ends_the_training(graph: LiveGraph) -> None:
     run = graph.folder / "run"
-    from lift_ros.bags import RunWriter
-
     with RunWriter(run, {}) as writer:
         for episode in collect(load_scenario(SCENARIO), episodes=TRAIN_AFTER, seed=1, progress=False):
             writer.write_episode(episode)
@@ -137,6 +136,20 @@ def test_when_training_is_due_depends_on_numbers_alone(
         node._on_receipt(Receipt(recorded_episodes - 1, None))
         node._on_receipt(Receipt(recorded_episodes + 5, 3))  # a step says nothing of episodes
         assert node._due() == due
+
+
+def test_episodes_whose_receipts_were_missed_are_counted_in_the_run(tmp_path: Path) -> None:
+    with lone_node(Trainer, run=str(tmp_path / "run"), train_after=2, scenario=SCENARIO, training=QUICK) as node:
+        node._poll()
+        assert node._process is None
+        with RunWriter(tmp_path / "run", {}) as writer:
+            for episode in collect(load_scenario(SCENARIO), episodes=2, seed=1, progress=False):
+                writer.write_episode(episode)
+        node._poll()
+        assert node._process is None  # it does not read the run all the time
+        node._count_at = 0.0
+        node._poll()
+        assert node._process is not None
 
 
 def test_failed_training_is_reported_with_its_reason_and_tried_again_later(tmp_path: Path) -> None:
