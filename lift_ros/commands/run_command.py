@@ -52,6 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="go on collecting while the first model is trained",
     )
     parser.add_argument(
+        "--topics", nargs="+", default=[], metavar="TOPIC", help="further topics to record along, for example /force"
+    )
+    parser.add_argument(
         "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
     )
     parser.add_argument("--namespace", default="lift", help="namespace of the graph (default: lift)")

@@ -26,6 +26,7 @@ ARGUMENTS: Mapping[str, tuple[str, str]] = {
     "augmentation": ("", "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty takes the scenario's"),
     "data": ("", "runs in which the uncertainty model has seen its actions, separated by ':'"),
     "train_after": ("", "train after so many episodes and go on with the model; empty takes the scenario's, 0 never"),
+    "topics": ("", "further topics to record along, separated by commas"),
     "plant": ("simulator", "simulator, or hardware when your own plant node is running"),
     "namespace": ("lift", "namespace of the graph"),
     "parameters": ("", "parameter file of your rig, applied on top (ROS 2 YAML)"),
@@ -63,6 +64,7 @@ def graph_options(given: Mapping[str, str]) -> GraphOptions:
         augmentation=given["augmentation"] or None,
         data=[Path(path) for path in given["data"].split(os.pathsep) if path],
         train_after=int(given["train_after"]) if given["train_after"] else None,
+        topics=given["topics"].replace(",", " ").split(),
         plant=given["plant"],
         namespace=given["namespace"].strip("/"),
     )

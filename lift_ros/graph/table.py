@@ -44,6 +44,7 @@ class GraphOptions:
     data: Sequence[Path] = ()  # runs in which the uncertainty model has seen its actions
     train_after: int | None = None  # 0 starts no trainer
     wait_for_model: bool = True  # with a trainer: no episode between `train_after` and its first model
+    topics: Sequence[str] = ()  # further ones to record along
     plant: str = SIMULATOR  # SIMULATOR, or HARDWARE for a plant node that somebody else starts
     namespace: str = "lift"
     parameters: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # by executable; these win
@@ -77,7 +78,9 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
         trainer: dict[str, Value] = {"run": run, "train_after": plan.train_after, "seed": options.seed}
         rows.append(_entry("trainer", {**given, **trainer}, options))
     facts = plan.facts(scenario, seed=options.seed, made_by="graph")
-    rows.append(_entry("recorder", {"run": run, "facts": json.dumps(facts)}, options))
+    rows.append(
+        _entry("recorder", {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}, options)
+    )
     return rows
 
 

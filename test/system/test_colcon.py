@@ -19,10 +19,12 @@ from lift_ros.nodes.executor import make_executor, spin
 ENOUGH = 120.0
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    """A workspace built on top of the environment that runs this test."""
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace built on top of the environment that runs this test, in which a step has one more field."""
+    tmp_path = tmp_path_factory.mktemp("workspace")
     copy_sources(tmp_path / "src" / "lift_ros")
+    add_field(tmp_path / "src" / "lift_ros")
     prefix = Path(sys.prefix)
     settings = clean_environment() | {
         "AMENT_PREFIX_PATH": str(prefix),
@@ -37,6 +39,16 @@ def workspace(tmp_path: Path) -> Path:
     done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return tmp_path
+
+
+def add_field(sources: Path) -> None:
+    """Let steps tell a force: in the message and in the record, and nowhere else."""
+    with (sources / "msg" / "Step.msg").open("a") as message:
+        message.write("float64 force                       # what a load cell said [N]\n")
+    record = sources / "lift_ros" / "collection" / "records.py"
+    text = record.read_text()
+    last = text.index("@dataclass(slots=True)\nclass Episode:")
+    record.write_text(f"{text[:last].rstrip()}\n    force: float = 7.25\n\n\n{text[last:]}")
 
 
 @pytest.fixture
@@ -93,3 +105,42 @@ def test_workspace_has_everything_and_its_executables_run(workspace: Path, node:
             printed, _ = plant.communicate(timeout=ENOUGH)
     assert answer is not None, printed
     assert (answer.episode, answer.step, len(answer.position)) == (3, 0, 2)
+
+
+READ_BACK = """
+import sys
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from pathlib import Path
+from rclpy.serialization import deserialize_message
+from lift_ros.bags import RunReader, load_arrays
+from lift_ros.msg import Step
+run = Path(sys.argv[1])
+steps = [step for episode in RunReader(run) for step in episode.steps]
+assert {step.force for step in steps} == {7.25}, "the reader"
+assert load_arrays(run, columns=["force"]).columns["force"].tolist() == [7.25] * len(steps), "the loader"
+file = sorted(run.glob("*.mcap"))[0]
+with file.open("rb") as stream:
+    reader = make_reader(stream, decoder_factories=[DecoderFactory()])
+    _, _, message, foreign = next(reader.iter_decoded_messages(topics=["/lift/step"]))
+assert foreign.force == 7.25, "readers without this package"
+assert deserialize_message(message.data, Step).force == 7.25, "rclpy"
+print(len(steps))
+"""
+
+
+@pytest.mark.timeout(900)
+def test_field_added_to_message_and_record_travels_through_graph_bag_and_arrays(
+    workspace: Path, tmp_path: Path, ros_domain: int
+) -> None:
+    settings = clean_environment() | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    lift = workspace / "install" / "lift_ros" / "lib" / "lift_ros" / "lift"
+    run = tmp_path / "run"
+    words = f"python {lift} run --scenario po-none-d2 --out {run} --episodes 2 --p 0"
+    done = subprocess.run(sourced(workspace, words), env=settings, capture_output=True, text=True, timeout=4 * ENOUGH)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (tmp_path / "read_back.py").write_text(READ_BACK)
+    words = f"python {tmp_path / 'read_back.py'} {run}"
+    read = subprocess.run(sourced(workspace, words), env=settings, capture_output=True, text=True, timeout=ENOUGH)
+    assert read.returncode == 0, read.stderr
+    assert int(read.stdout) > 2
