@@ -16,6 +16,7 @@ from typing import Any
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import load_scenario
+from lift_ros.training.data import make_data
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
 
@@ -55,7 +56,7 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     options = preset("fast", scenario, seed=job.seed, **job.options)
     recorded = load_runs([job.run], episodes=job.episodes)
     out = Path(job.out)
-    policy = _already_trained(out, options.as_dict(), recorded.sources)
+    policy = _already_trained(out, options.as_dict(), make_data(recorded.arrays, options.reward).facts())
     if policy is None:
         radius, stop = scenario.action_radius, _reporter(options.updates, report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
@@ -78,13 +79,13 @@ def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[
     return stop
 
 
-def _already_trained(path: Path, options: dict[str, Any], bags: list[dict[str, Any]]) -> LearnedPolicy | None:
+def _already_trained(path: Path, options: dict[str, Any], data: dict[str, Any]) -> LearnedPolicy | None:
     try:
         policy = load_model(path)
     except UserError:
         return None  # there is none, or none that is whole
     training = policy.description.get("training", {})
-    return policy if (training.get("options"), training.get("bags")) == (options, bags) else None
+    return policy if (training.get("options"), training.get("data")) == (options, data) else None
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ class RecordedRuns:
     """Episodes of one run or more, and what is known of them."""
 
     arrays: EpisodeArrays
-    sources: list[dict[str, Any]]  # per run: path, hash of the files read, number of episodes
+    sources: list[dict[str, Any]]  # per run: path, hash of the files read or None while one is written, episodes
     left_out: list[str]  # damaged episodes that were not loaded, and why
     scenario: Scenario | None  # if all runs come from the same one
     action_radius: float | None  # if the runs tell it
@@ -49,7 +49,8 @@ def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> 
         reader = RunReader(path, skip_bad=skip_bad)
         files = {file for index, file in reader.files.items() if episodes is None or index < episodes}
         count = int((arrays.runs == number).sum())
-        sources.append({"path": Path(path).name, "sha256": _hash(files), "episodes": count})
+        digest = None if reader.journal in files else _hash(files)
+        sources.append({"path": Path(path).name, "sha256": digest, "episodes": count})
         scenarios.append(_scenario(reader.facts, str(path)))
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:

@@ -57,3 +57,11 @@ def test_mistakes_exit_with_2_and_one_sentence(bag: Path, capsys: pytest.Capture
     (bag.parent / "mapping.yaml").write_text(MAPPING.replace("/move", "/mve"))
     assert main(words(bag)) == 2
     assert "has no topic /mve; did you mean /move?" in capsys.readouterr().err
+
+
+def test_what_was_imported_without_rewards_can_be_trained_on(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(bag)) == 0
+    run, out = str(bag.parent / "run"), str(bag.parent / "model.safetensors")
+    assert main(["train", run, "--out", out, "--action-radius", "1", "--updates", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["episodes"], report["labelled"], report["left_out"]) == (1, 1, [])

@@ -132,6 +132,15 @@ def test_the_first_episodes_of_a_growing_run_are_always_the_same(tmp_path: Path)
     assert load_runs([tmp_path / "run"]).sources[0]["sha256"] != late.sources[0]["sha256"]
 
 
+def test_a_file_that_is_still_written_has_no_hash(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", {}, episodes_per_file=3) as writer:
+        for number, episode in enumerate(make_episodes(count=4), start=1):
+            writer.write_episode(episode)
+            source = load_runs([tmp_path / "run"], episodes=1).sources[0]
+            assert source["episodes"] == 1 and (source["sha256"] is None) == (number < 3)
+        assert load_runs([tmp_path / "run"], episodes=4).sources[0]["sha256"] is None
+
+
 def test_refuses_to_mix_plants(tmp_path: Path) -> None:
     write_run(tmp_path / "a", make_episodes())
     write_run(tmp_path / "b", make_episodes(), "po-blend-d5")

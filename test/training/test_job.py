@@ -94,6 +94,20 @@ def test_a_model_is_trained_once_for_the_same_episodes_and_options(tmp_path: Pat
     assert written_by(replace(job, options={**TINY, "updates": 13})) > second
 
 
+def test_a_model_is_known_again_although_the_file_of_its_episodes_went_on_growing(tmp_path: Path) -> None:
+    episodes = make_episodes(count=6)
+    job = make_job(tmp_path)
+    with RunWriter(tmp_path / "run", {}, episodes_per_file=6) as writer:
+        for episode in episodes[:4]:
+            writer.write_episode(episode)
+        execute(job, lambda _: None)
+        written = Path(job.out).stat().st_mtime_ns
+        for episode in episodes[4:]:
+            writer.write_episode(episode)
+    execute(job, lambda _: None)
+    assert Path(job.out).stat().st_mtime_ns == written
+
+
 def test_too_few_episodes_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     with pytest.raises(UserError, match="episode 6: this episode is not recorded"):
