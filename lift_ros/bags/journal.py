@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mcap.opcode import Opcode
@@ -30,6 +30,8 @@ from lift_ros.bags.records import (
     PLACEHOLDER,
     Announced,
     RecordedTopic,
+    announcement,
+    mapped,
     records,
     written,
 )
@@ -37,6 +39,10 @@ from lift_ros.bags.topics import EPISODE
 
 START = MAGIC + written(Header(profile="ros2", library="lift_ros"))
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
+_MESSAGE = int(Opcode.MESSAGE)
+_BEFORE_DATA = MESSAGE_HEAD.size - HEAD.size  # bytes of a message's record before its data
+_MESSAGE_TIME = struct.Struct("<BQHIQ").unpack_from  # the head of a message's record up to its time
+_BEGINS_CHUNK = (PLACEHOLDER, Opcode.CHUNK)
 
 
 @dataclass
@@ -48,15 +54,6 @@ class FileSummary:
     last_time: int
     messages: int
     counts: dict[RecordedTopic, int]
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """The chunk under way."""
-
-    start: int
-    crc: int = 0
-    index: dict[int, list[int]] = field(default_factory=dict)  # channel: time, offset, time, offset, …
 
 
 class Journal:
@@ -75,7 +72,7 @@ class Journal:
         self._channels: dict[str, int] = {}
         self._counts: Counter[int] = Counter()  # messages of each channel
         self._metadata: list[MetadataIndex] = []
-        self._chunk: _Chunk | None = None
+        self._chunk: int | None = None  # where the chunk under way begins
         self._chunks: list[ChunkIndex] = []
         self._repairs: list[tuple[bytes, int]] = []
         if content is not None and content[: len(MAGIC)] == MAGIC:
@@ -86,11 +83,11 @@ class Journal:
         """Make the file and begin it with header, metadata and topics."""
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            start = START + written(metadata)
-            self._append(start)
-            self._take_up(memoryview(start))
+            record = written(metadata)
+            self._append(START + record)
+            self._metadata = [MetadataIndex(len(START), len(record), metadata.name)]
             for topic in topics:
-                self.announce(topic)
+                self._announce(topic)
         except BaseException:
             self.discard()
             raise
@@ -107,110 +104,80 @@ class Journal:
         self.size = len(MAGIC)
         for opcode, start, body in records(content, self.size, journal=True):
             end = start + HEAD.size + len(body)
-            if self._chunk is not None and opcode in (Opcode.MESSAGE_INDEX, Opcode.CHUNK, PLACEHOLDER):
-                head, index, entry = self._sealing(self._chunk)
-                self._repairs += (head, self._chunk.start), (index, self.size)
-                self.size += len(index)
+            if self._chunk is not None and (opcode == Opcode.MESSAGE_INDEX or opcode in _BEGINS_CHUNK):
+                head, index, entry = _ends_of(self._chunk, content[:start])
+                self._repairs += (head, self._chunk), (index, start)
                 self._chunks.append(entry)
                 self._chunk = None
+                self.size += len(index)
             if opcode == Opcode.MESSAGE_INDEX and end <= self.size:
                 continue
-            if opcode == Opcode.MESSAGE_INDEX or start != self.size:
+            if start != self.size or (self._chunk is None and opcode in (Opcode.MESSAGE_INDEX, Opcode.MESSAGE)):
                 return
             self._note(opcode, start, content[start:end], body)
             self.size = end
 
     def _note(self, opcode: int, start: int, record: memoryview, body: memoryview) -> None:
-        if opcode in (PLACEHOLDER, Opcode.CHUNK):
-            self._chunk = _Chunk(start)
-            return
-        if opcode == Opcode.MESSAGE:
-            if self._chunk is None:
-                raise Malformed(f"a message at byte {start} lies outside of a chunk")
-            time_ns = self._announced.message(start, body).time_ns
-            self._count(self._chunk, int.from_bytes(body[:2], "little"), time_ns, start)
         self._announced.note(opcode, body)
-        if opcode == Opcode.METADATA:
+        if opcode in _BEGINS_CHUNK:
+            self._chunk = start
+        elif opcode == Opcode.MESSAGE:
+            self._counts[self._channels[self._announced.message(start, body).topic.name]] += 1
+        elif opcode == Opcode.METADATA:
             self._metadata = [MetadataIndex(start, len(record), next(iter(self._announced.metadata)))]
         elif opcode in self._announcements:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
-        if self._chunk is not None:
-            self._chunk.crc = zlib.crc32(record, self._chunk.crc)
 
-    def _count(self, chunk: _Chunk, channel: int, time_ns: int, start: int) -> None:
-        entries = chunk.index.setdefault(channel, [])
-        entries += (time_ns, start - chunk.start - CHUNK_HEAD.size)
-        self._counts[channel] += 1
-
-    def _append(self, *parts: bytes | memoryview) -> None:
-        """Write all of `parts` or nothing."""
-        wanted = sum(map(len, parts))
+    def _append(self, head: bytes, data: bytes | memoryview = b"") -> None:
+        """Write all of it or nothing."""
+        wanted = len(head) + len(data)
         try:
-            done = os.pwritev(self._descriptor, parts, self.size)
+            done = os.pwritev(self._descriptor, (head, data), self.size)
             while done < wanted:
-                done += os.pwrite(self._descriptor, b"".join(parts)[done:], self.size + done)
+                done += os.pwrite(self._descriptor, (head + data)[done:], self.size + done)
         except OSError:
             os.ftruncate(self._descriptor, self.size)
             raise
         self.size += wanted
 
-    def _open_chunk(self) -> _Chunk:
+    def _open_chunk(self) -> None:
         if self._chunk is None:
-            start = self.size
             self._append(_PLACEHOLDER)
-            self._chunk = _Chunk(start)
-        return self._chunk
+            self._chunk = self.size - len(_PLACEHOLDER)
 
-    def announce(self, topic: RecordedTopic) -> int:
-        """Return the channel of a topic, which is announced where it was not yet."""
-        if topic.name in self._channels:
-            return self._channels[topic.name]
+    def _announce(self, topic: RecordedTopic) -> int:
+        """Announce a topic and return its channel."""
         self._open_chunk()
-        types = {schema.name: number for number, schema in self._announced.schemas.items()}
-        schema = types.get(topic.type_name, len(types) + 1)
-        if topic.type_name not in types:
-            self._announce(written(topic.schema(schema)))
-        self._announce(written(topic.channel(len(self._channels) + 1, schema)))
-        return self._channels[topic.name]
-
-    def _announce(self, record: bytes) -> None:
-        start = self.size
-        self._append(record)
-        self._note(record[0], start, memoryview(record), memoryview(record)[HEAD.size :])
+        numbers = {name: number for number, (name, _) in self._announced.schemas.items()}
+        number, channel = numbers.get(topic.type_name, len(numbers) + 1), len(self._channels) + 1
+        schema, record = announcement(topic, channel, number)
+        schema = b"" if topic.type_name in numbers else schema
+        self._append(schema + record)
+        self._announcements[Opcode.SCHEMA] += schema
+        self._announcements[Opcode.CHANNEL] += record
+        self._announced.schemas[number] = topic.type_name, topic.definition
+        self._announced.topics[channel] = topic
+        self._channels[topic.name] = channel
+        return channel
 
     def write(self, topic: RecordedTopic, time_ns: int, data: bytes | memoryview) -> None:
         """Append a message."""
-        channel = self._channels.get(topic.name) or self.announce(topic)
-        chunk, start = self._chunk or self._open_chunk(), self.size
-        size = MESSAGE_HEAD.size - HEAD.size + len(data)
-        head = MESSAGE_HEAD.pack(Opcode.MESSAGE, size, channel, self._counts[channel], time_ns, time_ns)
-        self._append(head, data)
-        chunk.crc = zlib.crc32(data, zlib.crc32(head, chunk.crc))
-        self._count(chunk, channel, time_ns, start)
+        channel = self._channels.get(topic.name) or self._announce(topic)
+        if self._chunk is None:
+            self._open_chunk()
+        count = self._counts[channel]
+        self._append(MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + len(data), channel, count, time_ns, time_ns), data)
+        self._counts[channel] = count + 1
 
     def seal(self) -> None:
         """Close the chunk under way: append its index and write its head over the placeholder."""
         if self._chunk is not None:
-            head, index, entry = self._sealing(self._chunk)
+            head, index, entry = _ends_of(self._chunk, mapped(self._descriptor))
             self._append(index)
-            os.pwrite(self._descriptor, head, self._chunk.start)
+            os.pwrite(self._descriptor, head, self._chunk)
             self._chunks.append(entry)
             self._chunk = None
-
-    def _sealing(self, chunk: _Chunk) -> tuple[bytes, bytes, ChunkIndex]:
-        """Return head, message index and the summary's entry of a chunk that ends here."""
-        times = [time for entries in chunk.index.values() for time in entries[::2]] or [0]
-        first, last, size = min(times), max(times), self.size - chunk.start - CHUNK_HEAD.size
-        length = CHUNK_HEAD.size + size
-        head = CHUNK_HEAD.pack(Opcode.CHUNK, length - HEAD.size, first, last, size, chunk.crc, 0, size)
-        index, offsets = b"", {}
-        for channel, entries in chunk.index.items():
-            offsets[channel] = self.size + len(index)
-            entries_size = 8 * len(entries)
-            index += INDEX_HEAD.pack(Opcode.MESSAGE_INDEX, 6 + entries_size, channel, entries_size)
-            index += struct.pack(f"<{len(entries)}Q", *entries)
-        return head, index, ChunkIndex(length, chunk.start, "", size, last, len(index), offsets, first, size)
 
     def complete(self, *, sync: bool) -> FileSummary | None:
         """Seal, append the summary, make the file durable and give it its final name; None where nothing is in it.
@@ -221,13 +188,17 @@ class Journal:
             self.discard()
             return None
         self.seal()
-        counts = {topic: self._counts[channel] for channel, topic in self._announced.topics.items()}
         name = self.path.name.removesuffix(JOURNAL_SUFFIX)
-        if not any(count for topic, count in counts.items() if topic == EPISODE):
+        if not self._counts[self._channels.get(EPISODE.name, 0)]:
             name = tail_name(self.path.parent, first_episode_of(name) or 0)
         filled = [chunk for chunk in self._chunks if chunk.message_index_offsets]
-        first, last = min(c.message_start_time for c in filled), max(c.message_end_time for c in filled)
-        summary = FileSummary(name, first, last, self._counts.total(), counts)
+        summary = FileSummary(
+            name,
+            first_time=min(chunk.message_start_time for chunk in filled),
+            last_time=max(chunk.message_end_time for chunk in filled),
+            messages=self._counts.total(),
+            counts={topic: self._counts[channel] for channel, topic in self._announced.topics.items()},
+        )
         before = self.size
         self._append(self._end(summary))
         try:
@@ -245,8 +216,8 @@ class Journal:
         """Return data end, summary, summary offsets, footer and magic."""
         statistics = Statistics(
             attachment_count=0,
-            channel_count=len(self._announced.topics),
-            channel_message_counts={channel: self._counts[channel] for channel in self._announced.topics},
+            channel_count=len(self._channels),
+            channel_message_counts={channel: self._counts[channel] for channel in self._channels.values()},
             chunk_count=len(self._chunks),
             message_count=summary.messages,
             message_end_time=summary.last_time,
@@ -284,3 +255,25 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _ends_of(start: int, content: memoryview) -> tuple[bytes, bytes, ChunkIndex]:
+    """Return head, message index and the summary's entry of the chunk that begins at `start` and ends the content."""
+    inside = content[start + CHUNK_HEAD.size :]
+    entries: dict[int, list[int]] = {}  # channel: time, offset, time, offset, …
+    offset, size = 0, len(inside)
+    while offset < size:
+        opcode, length, channel, _, time_ns = _MESSAGE_TIME(inside, offset)
+        if opcode == _MESSAGE:
+            entries.setdefault(channel, []).extend((time_ns, offset))
+        offset += HEAD.size + length
+    times = [time for values in entries.values() for time in values[::2]] or [0]
+    first, last, length = min(times), max(times), len(content) - start
+    head = CHUNK_HEAD.pack(Opcode.CHUNK, length - HEAD.size, first, last, size, zlib.crc32(inside), 0, size)
+    index, offsets = b"", {}
+    for channel, values in entries.items():
+        offsets[channel] = len(content) + len(index)
+        stored = 8 * len(values)
+        index += INDEX_HEAD.pack(Opcode.MESSAGE_INDEX, 6 + stored, channel, stored)
+        index += struct.pack(f"<{len(values)}Q", *values)
+    return head, index, ChunkIndex(length, start, "", size, last, len(index), offsets, first, size)

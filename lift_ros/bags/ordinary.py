@@ -22,17 +22,19 @@ from lift_ros.array_types import ByteArray, IntArray
 from lift_ros.bags.contents import Sizes
 from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.journal import START
-from lift_ros.bags.records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, read_summary, written
+from lift_ros.bags.records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Step
 from lift_ros.messages.layout import prefix_dtype
 from lift_ros.messages.records import decode_step
 
 STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
-_ANNOUNCEMENT = written(
-    STEP.schema(1), STEP.channel(STEP_CHANNEL, 1), EPISODE.schema(2), EPISODE.channel(EPISODE_CHANNEL, 2)
+_CHUNK, _INDEX, _STATISTICS, _DATA_END = map(
+    int, (Opcode.CHUNK, Opcode.MESSAGE_INDEX, Opcode.STATISTICS, Opcode.DATA_END)
 )
+_ANNOUNCEMENT = b"".join(announcement(STEP, STEP_CHANNEL, 1) + announcement(EPISODE, EPISODE_CHANNEL, 2))
 _NUMBER = MESSAGE_HEAD.size + prefix_dtype("Episode", {}, "episode").itemsize  # where an end's episode number ends
+_INT64 = np.dtype("<i8")
 _PICTURE_HEAD = 24  # bytes before a picture's pixels that decide about their format
 
 Check = tuple[memoryview, int]  # bytes and their checksum
@@ -58,44 +60,45 @@ class EpisodeBytes:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Where a chunk's records begin, how long they are, and where in them each channel's messages begin."""
+    """Where a chunk's records begin, how long they are, and where the index of each channel's messages is."""
 
     content: int
     size: int
     crc: int
-    index: dict[int, IntArray] = field(default_factory=dict)
+    index: dict[int, tuple[int, int]] = field(default_factory=dict)  # with the number of entries
 
     def end(self, data: memoryview) -> tuple[int, int] | None:
         """Return the number of the one episode and where its end begins; None where there are other topics only."""
         if STEP_CHANNEL not in self.index and EPISODE_CHANNEL not in self.index:
             return None
-        (place,) = self.index[EPISODE_CHANNEL]
-        end = self.content + int(place)
+        place, count = self.index[EPISODE_CHANNEL]
+        if count != 1:
+            raise Unusual
+        end = self.content + int.from_bytes(data[place + 8 : place + 16], "little")
         return int.from_bytes(data[end + _NUMBER - 4 : end + _NUMBER], "little"), end
 
 
 def _chunks(data: memoryview) -> list[_Chunk]:
     """Return the chunks of a finished file."""
-    if data[: len(START)] != START or data[-8:] != MAGIC:
+    if bytes(data[: len(START)]) != START or data[-8:] != MAGIC:
         raise Unusual
     chunks: list[_Chunk] = []
     offset = len(START)
-    while (opcode := data[offset]) != Opcode.DATA_END:
+    while (opcode := data[offset]) != _DATA_END:
         length = HEAD.unpack_from(data, offset)[1]
-        if opcode == Opcode.CHUNK:
+        if opcode == _CHUNK:
             _, _, _, _, size, crc, compression, stored = CHUNK_HEAD.unpack_from(data, offset)
             content = offset + CHUNK_HEAD.size
             if compression or size != stored or length != CHUNK_HEAD.size - HEAD.size + size:
                 raise Unusual
-            if not chunks and data[content : content + len(_ANNOUNCEMENT)] != _ANNOUNCEMENT:
+            if not chunks and bytes(data[content : content + len(_ANNOUNCEMENT)]) != _ANNOUNCEMENT:
                 raise Unusual
             chunks.append(_Chunk(content, size, crc))
-        elif opcode == Opcode.MESSAGE_INDEX:
+        elif opcode == _INDEX:
             _, _, channel, size = INDEX_HEAD.unpack_from(data, offset)
             if size + 6 != length or size % 16 or channel in chunks[-1].index:
                 raise Unusual
-            entries = np.frombuffer(data, "<i8", size // 8, offset + INDEX_HEAD.size)
-            chunks[-1].index[channel] = entries[1::2]
+            chunks[-1].index[channel] = offset + INDEX_HEAD.size, size // 16
         offset += HEAD.size + length
     return chunks
 
@@ -103,10 +106,8 @@ def _chunks(data: memoryview) -> list[_Chunk]:
 def list_episodes(data: memoryview) -> list[int]:
     """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY."""
     chunks = _chunks(data)
-    _, statistics = read_summary(data)
-    if statistics is None or statistics.message_count != sum(
-        len(entries) for chunk in chunks for entries in chunk.index.values()
-    ):
+    counted = [int.from_bytes(body[:8], "little") for opcode, _, body in summary_records(data) if opcode == _STATISTICS]
+    if counted != [sum(count for chunk in chunks for _, count in chunk.index.values())]:
         raise Unusual
     return [end[0] for chunk in chunks if (end := chunk.end(data)) is not None]
 
@@ -147,9 +148,10 @@ class Locator:
         return found
 
     def _take(self, data: memoryview, chunk: _Chunk, index: int, end: int) -> EpisodeBytes:
-        starts = chunk.content + chunk.index.get(STEP_CHANNEL, np.empty(0, np.int64))
+        place, count = chunk.index[STEP_CHANNEL]
+        starts = np.frombuffer(data, _INT64, 2 * count, place)[1::2] + chunk.content
         layout = self.layout or self._learn_layout(data, int(starts[0]))
-        steps = _windows(data, layout.itemsize)[starts + MESSAGE_HEAD.size]
+        steps = _windows(data, layout.itemsize, MESSAGE_HEAD.size)[starts]
         images = self._pictures(data, starts) if self._images else None
         message = bytes(data[end + MESSAGE_HEAD.size : _end_of(data, end)])
         return EpisodeBytes(index, steps, layout, message, images)
@@ -175,7 +177,7 @@ class Locator:
         """Return the pictures that end the records of steps; all are of the format that the first has."""
         height, width, head = self._picture
         size = len(head) + 3 * height * width
-        ends = starts + HEAD.size + _windows(data, 8)[starts + 1].view("<i8")
+        ends = starts + HEAD.size + _windows(data, 8, 1)[starts].view(_INT64)
         pieces = _windows(data, size)[ends - size].view(np.uint8).reshape(len(starts), size)
         if (pieces[:, : len(head)] != np.frombuffer(head, np.uint8)).any():
             raise Unusual
@@ -187,9 +189,9 @@ def _end_of(data: memoryview, start: int) -> int:
     return start + HEAD.size + int(HEAD.unpack_from(data, start)[1])
 
 
-def _windows(data: memoryview, width: int) -> npt.NDArray[np.void]:
-    """Return what lies in `width` bytes from each place in the data on, without copying."""
-    return np.ndarray((len(data) - width + 1,), _bytes(width), data, 0, (1,))
+def _windows(data: memoryview, width: int, offset: int = 0) -> npt.NDArray[np.void]:
+    """Return what lies in `width` bytes from `offset` bytes behind each place in the data on, without copying."""
+    return np.ndarray((len(data) - width - offset + 1,), _bytes(width), data, offset, (1,))
 
 
 @lru_cache(maxsize=64)

@@ -187,7 +187,8 @@ class RunReader:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
         named = [(first, name) for name in names if (first := first_episode_of(name)) is not None]
         for (first, name), (following, _) in pairwise(named):
-            self.file_names.update(dict.fromkeys(range(first, following), name))
+            for index in range(first, following):
+                self.file_names[index] = name
         unclear = [name for name in names if first_episode_of(name) is None and not is_tail(name)]
         for name in [*unclear, *(name for _, name in named[-1:])]:
             self._index_by_reading(name)

@@ -9,13 +9,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from mcap.data_stream import ReadDataStream, RecordBuilder
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, Footer, McapRecord, Metadata, Schema, Statistics
+from mcap.records import Channel, Chunk, McapRecord, Metadata, Schema, Statistics
 from mcap.stream_reader import get_chunk_data_stream
 
 from lift_ros.bags.faults import Malformed
@@ -48,15 +49,6 @@ class RecordedTopic:
     qos: str = ""  # YAML
     encoding: str = "cdr"
 
-    def schema(self, number: int) -> Schema:
-        """Return the record that announces its message type."""
-        return Schema(id=number, name=self.type_name, encoding="ros2msg", data=self.definition.encode())
-
-    def channel(self, number: int, schema: int) -> Channel:
-        """Return the record that announces the topic."""
-        metadata = {"offered_qos_profiles": self.qos, "topic_type_hash": self.type_hash}
-        return Channel(number, self.name, self.encoding, metadata, schema)
-
 
 @dataclass(slots=True)
 class RecordedMessage:
@@ -74,6 +66,16 @@ def written(*records: McapRecord) -> bytes:
     for record in records:
         record.write(builder)
     return bytes(builder.end())  # type: ignore[no-untyped-call]
+
+
+@lru_cache(maxsize=256)
+def announcement(topic: RecordedTopic, channel: int, schema: int) -> tuple[bytes, bytes]:
+    """Return the records that announce a topic's message type and the topic."""
+    metadata = {"offered_qos_profiles": topic.qos, "topic_type_hash": topic.type_hash}
+    return (
+        written(Schema(id=schema, name=topic.type_name, encoding="ros2msg", data=topic.definition.encode())),
+        written(Channel(channel, topic.name, topic.encoding, metadata, schema)),
+    )
 
 
 class _Strict(BytesIO):
@@ -98,7 +100,7 @@ def parsed(kind: Any, body: memoryview) -> Any:
 class Announced:
     """What the records so far have said about schemas, topics and metadata."""
 
-    schemas: dict[int, Schema] = field(default_factory=dict)
+    schemas: dict[int, tuple[str, str]] = field(default_factory=dict)  # names and definitions
     topics: dict[int, RecordedTopic] = field(default_factory=dict)
     metadata: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -106,14 +108,14 @@ class Announced:
         """Take in a record; one that announces nothing is passed over."""
         if opcode == Opcode.SCHEMA:
             schema = parsed(Schema, body)
-            self.schemas[schema.id] = schema
+            self.schemas[schema.id] = schema.name, schema.data.decode(errors="replace")
         elif opcode == Opcode.CHANNEL:
             channel = parsed(Channel, body)
-            known = self.schemas.get(channel.schema_id, Schema(id=0, name="", encoding="", data=b""))
+            type_name, definition = self.schemas.get(channel.schema_id, ("", ""))
             self.topics[channel.id] = RecordedTopic(
                 channel.topic,
-                known.name,
-                known.data.decode(errors="replace"),
+                type_name,
+                definition,
                 channel.metadata.get("topic_type_hash", ""),
                 channel.metadata.get("offered_qos_profiles", ""),
                 channel.message_encoding,
@@ -237,20 +239,23 @@ def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[Recorded
             raise Malformed(f"a chunk holds a record with opcode {opcode}")
 
 
-def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
-    """Return what a finished file's summary announces, and its statistics where it has them."""
-    announced, statistics = Announced(), None
+def summary_records(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield opcode, place and body of the records in the summary of a finished file, after its checksum was checked."""
     footer = len(data) - 8 - _FOOTER_SIZE
     if footer < 8 or data[-8:] != MAGIC or HEAD.unpack_from(data, footer) != (Opcode.FOOTER, _FOOTER_SIZE - HEAD.size):
         raise Malformed("it does not end like an MCAP file, so it was cut off")
-    end: Footer = parsed(Footer, data[footer + HEAD.size :])
-    if not end.summary_start:
-        return announced, None
-    if not 8 < end.summary_start <= footer:
-        raise Malformed(f"its summary begins at byte {end.summary_start} of {len(data)}")
-    if end.summary_crc and zlib.crc32(data[end.summary_start : footer + HEAD.size + 16]) != end.summary_crc:
+    start, _, crc = struct.unpack_from("<QQI", data, footer + HEAD.size)
+    if start and not 8 < start <= footer:
+        raise Malformed(f"its summary begins at byte {start} of {len(data)}")
+    if start and crc and zlib.crc32(data[start : footer + _FOOTER_SIZE - 4]) != crc:
         raise Malformed("the checksum of its summary does not match")
-    for opcode, _, body in records(data[:footer], end.summary_start):
+    return records(data[:footer], start or footer)
+
+
+def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
+    """Return what a finished file's summary announces, and its statistics where it has them."""
+    announced, statistics = Announced(), None
+    for opcode, _, body in summary_records(data):
         announced.note(opcode, body)
         if opcode == Opcode.STATISTICS:
             statistics = parsed(Statistics, body)
@@ -273,9 +278,14 @@ def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
     """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        size = os.fstat(descriptor).st_size
-        if whole or not size:
-            return memoryview(os.read(descriptor, size))
-        return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ))
+        if whole:
+            return memoryview(os.read(descriptor, os.fstat(descriptor).st_size))
+        return mapped(descriptor)
     finally:
         os.close(descriptor)
+
+
+def mapped(descriptor: int) -> memoryview:
+    """Return the bytes of an open file without reading those that nobody looks at."""
+    size = os.fstat(descriptor).st_size
+    return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ) if size else b"")

@@ -116,10 +116,10 @@ class RunWriter:
                 step.episode,
                 step.index,
             )
-        sizes = Sizes.of(step)
-        if tally.sizes != sizes and tally.sizes is not None:
+        sizes = (step.observation.size, step.position.size, step.action.size)
+        if sizes != tally.sizes and tally.sizes is not None:
             raise self._refusal(
-                f"it has {sizes} and those before have {tally.sizes}",
+                f"it has {Sizes(*sizes)} and those before have {tally.sizes}",
                 "Record steps of one plant, without a change of its sensors.",
                 step.episode,
                 step.index,
@@ -128,7 +128,7 @@ class RunWriter:
         time_ns = max(tally.last_time, step.time_ns)
         self._write(STEP, time_ns, encode_step(step) if data is None else data)
         if not tally.steps:
-            tally.start_time, tally.sizes = step.time_ns, sizes
+            tally.start_time, tally.sizes = step.time_ns, Sizes(*sizes)
         tally.last_time = time_ns
         tally.steps += 1
         if step.source == Source.AUGMENTOR:
@@ -290,7 +290,9 @@ class RunWriter:
             self._metadata.save(self.path, sync=self._sync)
 
     def _write(self, topic: RecordedTopic, time_ns: int, data: bytes) -> None:
-        file = self._ready_file()
+        file = self._file
+        if file is None or not self._tally.steps:
+            file = self._ready_file()
         self._check_space(len(data))
         try:
             file.write(topic, time_ns, data)
