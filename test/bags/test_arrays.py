@@ -20,10 +20,10 @@ from lift_ros.errors import UserError
 
 
 def agree(first: EpisodeArrays, second: EpisodeArrays) -> bool:
-    return all(
-        same(getattr(first, field.name), getattr(second, field.name))
-        for field in fields(EpisodeArrays)
-        if field.name != "left_out"
+    names = [field.name for field in fields(EpisodeArrays) if field.name not in ("left_out", "columns")]
+    columns = first.columns.keys() | second.columns.keys()
+    return all(same(getattr(first, name), getattr(second, name)) for name in names) and all(
+        same(first.columns[name], second.columns[name]) for name in columns
     )
 
 
@@ -215,3 +215,71 @@ def test_damage_is_noticed(tmp_path: Path, damage: Damage, per_file: int) -> Non
             continue
         assert agree(kept, episodes_to_arrays([written[index] for index in kept.episodes], images=True))
         assert len(kept) == 3 or kept.left_out
+
+
+COLUMNS = ("draw", "p", "rejection", "augmentations_left", "logging_proposal", "augmentor_proposal")
+
+
+def uniform_run(path: Path) -> list[Episode]:
+    """Record episodes in which every step has both proposals, as a shadowing augmentor leaves them."""
+    written = []
+    with RunWriter(path, {}, 2, sync=False, reserve=0) as writer:
+        for index in range(3):
+            episode = sample_episode(index)
+            for step in episode.steps:
+                step.augmentor_proposal = np.full(2, step.index / 7)
+            writer.write_episode(episode)
+            written.append(episode)
+    return written
+
+
+@pytest.mark.usefixtures("no_reader")
+def test_further_fields_of_steps_are_columns(tmp_path: Path) -> None:
+    written = uniform_run(tmp_path / "run")
+    arrays = load_arrays(tmp_path / "run", columns=COLUMNS)
+    assert agree(arrays, episodes_to_arrays(written, columns=COLUMNS))
+    steps = [step for episode in written for step in episode.steps]
+    assert same(arrays.columns["draw"], np.array([step.draw for step in steps]))
+    assert same(arrays.columns["augmentor_proposal"], np.stack([step.augmentor_proposal for step in steps]))
+    assert arrays.columns["rejection"].dtype == np.uint8
+
+
+def test_a_vector_that_a_step_does_not_have_is_a_row_of_nan(tmp_path: Path) -> None:
+    written = uniform_run(tmp_path / "run")
+    with RunWriter(tmp_path / "run", {}, sync=False, reserve=0) as writer:
+        last = sample_episode(3)
+        last.steps[1].augmentor_proposal = np.empty(0)
+        last.steps[2].augmentor_proposal = np.ones(2)
+        writer.write_episode(last)
+    proposals = load_arrays(tmp_path / "run", columns=["augmentor_proposal"]).columns["augmentor_proposal"]
+    expected = [step.augmentor_proposal for episode in [*written, last] for step in episode.steps]
+    for row, proposal in zip(proposals, expected, strict=True):
+        assert same(row, proposal) if proposal.size else np.isnan(row).all()
+
+
+def test_columns_that_no_table_of_numbers_holds_are_read_from_the_records(tmp_path: Path) -> None:
+    written = write_run(tmp_path / "run", 2)
+    arrays = load_arrays(tmp_path / "run", columns=["model_hash", "time_ns", "index"])
+    steps = [step for episode in written for step in episode.steps]
+    assert arrays.columns["model_hash"].tolist() == [step.model_hash for step in steps]
+    assert arrays.columns["time_ns"].tolist() == [step.time_ns for step in steps]
+    assert arrays.columns["index"].tolist() == [0, 1, 2, 3] * 2
+
+
+@pytest.mark.parametrize("name", ["drawn", "image"])
+def test_a_column_that_steps_do_not_have_is_refused(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path / "run", 1)
+    with pytest.raises(UserError, match=f"no column {name}"):
+        load_arrays(tmp_path / "run", columns=[name])
+
+
+@pytest.mark.usefixtures("no_reader")
+def test_aborted_episodes_are_loaded_the_fast_way_whatever_their_reasons(tmp_path: Path) -> None:
+    written = []
+    with RunWriter(tmp_path / "run", {}, 4, sync=False, reserve=0) as writer:
+        for index, reason in enumerate(("", "the plant is silent", "stopped", "")):
+            episode = sample_episode(index)
+            episode.outcome, episode.reason = Outcome.ABORTED if reason else Outcome.REACHED, reason
+            writer.write_episode(episode)
+            written.append(episode)
+    assert agree(load_arrays(tmp_path / "run"), episodes_to_arrays(written))

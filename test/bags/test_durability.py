@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import json
 import multiprocessing
 import os
@@ -16,9 +18,12 @@ from typing import Any
 
 import pytest
 from bag_samples import sample_episode, write_run
+from mcap.exceptions import EndOfFile
+from mcap.records import Message
+from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader
 
-from lift_ros.bags import BagError, DiskFull, RunReader, RunWriter, read_run
+from lift_ros.bags import BagError, DiskFull, RunReader, RunWriter, load_arrays, read_run
 from lift_ros.collection.records import Outcome, same
 from lift_ros.seeds import episode_seed
 
@@ -335,3 +340,85 @@ def test_no_space_at_any_write_leaves_a_run_that_goes_on(
         writer.finish_episode(episode)
         writer.close()
         assert same(read_run(run), [sample_episode(index, 3) for index in range(episode.index + 1)])
+
+
+def crashed_run(run: Path, per_file: int = 5) -> Path:
+    """Leave two finished episodes and three steps of another in a journal, and return it."""
+    writer = RunWriter(run, {}, per_file, sync=False, reserve=0)
+    for index in range(2):
+        writer.write_episode(sample_episode(index))
+    for step in sample_episode(2).steps[:3]:
+        writer.write_step(step)
+    writer._release()
+    (journal,) = run.glob("*.active")
+    return journal
+
+
+def test_a_journal_is_the_beginning_of_an_mcap_file_at_any_moment(tmp_path: Path) -> None:
+    journal = crashed_run(tmp_path / "run")
+    content = journal.read_bytes()
+    with pytest.raises(EndOfFile):
+        list(StreamReader(io.BytesIO(content)).records)
+    records = []
+    with contextlib.suppress(EndOfFile):
+        for record in StreamReader(io.BytesIO(content)).records:
+            records.append(record)
+    assert [type(record) for record in records].count(Message) == 5 + 5 + 3
+
+
+def test_a_torn_record_is_cut_off_and_nothing_is_kept_aside(tmp_path: Path) -> None:
+    journal = crashed_run(tmp_path / "run")
+    journal.write_bytes(journal.read_bytes()[:-20])
+    RunWriter(tmp_path / "run", {}, sync=False, reserve=0).close()
+    assert [len(episode.steps) for episode in read_run(tmp_path / "run")] == [4, 4, 2]
+    assert not list((tmp_path / "run").glob("*.damaged"))
+
+
+def test_a_journal_with_a_hole_is_kept_aside(tmp_path: Path) -> None:
+    """A power cut can leave zeros where a page never reached the disk."""
+    journal = crashed_run(tmp_path / "run")
+    content = bytearray(journal.read_bytes())
+    place = content.index(sample_episode(1).steps[2].observation.tobytes()) - 80
+    content[place : place + 60] = bytes(60)
+    journal.write_bytes(content)
+    RunWriter(tmp_path / "run", {}, sync=False, reserve=0).close()
+    first, second = read_run(tmp_path / "run")
+    assert same(first, sample_episode(0))
+    assert second.outcome == Outcome.RECOVERED
+    assert same(second.steps, sample_episode(1).steps[:2])
+    assert (tmp_path / "run" / "run_000000.mcap.damaged").read_bytes() == content
+
+
+def test_a_head_and_an_index_that_a_power_cut_has_spoiled_are_written_anew(tmp_path: Path) -> None:
+    journal = crashed_run(tmp_path / "run")
+    content = bytearray(journal.read_bytes())
+    index = content.index(b"\7", content.index(sample_episode(0).context.tobytes()))
+    head = content.index(b"\6")
+    content[head + 9 : head + 49] = bytes(40)
+    content[index + 15 : index + 31] = bytes(16)
+    journal.write_bytes(content)
+    RunWriter(tmp_path / "run", {}, sync=False, reserve=0).close()
+    assert same(read_run(tmp_path / "run")[:2], [sample_episode(0), sample_episode(1)])
+    assert load_arrays(tmp_path / "run").episodes.tolist() == [0, 1, 2]
+
+
+def test_recovering_is_interrupted_at_any_system_call_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 0
+    while True:
+        run = tmp_path / f"run{number}"
+        crashed_run(run)
+        expected = read_run(run)
+        try:
+            with dying_at(monkeypatch, number):
+                RunWriter(run, {}, reserve=0).close()
+        except Crash:
+            assert same(read_run(run), expected)
+            RunWriter(run, {}, reserve=0).close()
+        else:
+            break
+        assert same(read_run(run), expected)
+        assert not list(run.glob("*.active*")) + list(run.glob("*.damaged"))
+        number += 1
+    assert number > 5
