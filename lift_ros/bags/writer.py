@@ -175,26 +175,16 @@ class RunWriter:
         """Write a whole episode."""
         self.finish_episode(episode)
 
-    def write_other(
-        self,
-        topic: str,
-        typename: str,
-        definition: str,
-        cdr: bytes,
-        time_ns: int,
-        *,
-        type_hash: str = "",
-        qos: str = "",
-    ) -> None:
-        """Record a message of another topic along; `qos` is YAML or JSON as rosbag2 has it."""
-        if topic in (STEP.name, EPISODE.name):
-            raise UserError(f"topic {topic} is written with write_step and finish_episode; record another topic along.")
+    def write_other(self, topic: RecordedTopic, data: bytes, time_ns: int) -> None:
+        """Record a message of another topic along."""
+        if topic.name in (STEP.name, EPISODE.name):
+            raise UserError(f"topic {topic.name} is written with write_step and finish_episode; record another along.")
         if not 0 <= time_ns < 2**63:
-            raise UserError(f"time {time_ns} of topic {topic} is no time in a bag; give nanoseconds from 0 on.")
-        known = self._others.setdefault(topic, RecordedTopic(topic, typename, definition, type_hash, qos))
-        if known.type_name != typename:
-            raise UserError(f"topic {topic} is recorded as {known.type_name}; it cannot change to {typename}.")
-        self._write(known, time_ns, cdr)
+            raise UserError(f"time {time_ns} of topic {topic.name} is no time in a bag; give nanoseconds from 0 on.")
+        known = self._others.setdefault(topic.name, topic)
+        if known.type_name != topic.type_name:
+            raise UserError(f"topic {topic.name} is recorded as {known.type_name}, not as {topic.type_name}.")
+        self._write(known, time_ns, data)
 
     def close(self) -> None:
         """Complete the file under way and let go of the run; an episode without an end is kept as recovered."""

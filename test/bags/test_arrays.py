@@ -15,6 +15,7 @@ from test_mutilated_bags import DAMAGES, Damage, mutilate
 
 from lift_ros.bags import BagError, EpisodeArrays, RunWriter, episodes_to_arrays, load_arrays, loading, read_run
 from lift_ros.bags.reader import RunReader
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.collection.records import Episode, Mode, Outcome, same
 from lift_ros.errors import UserError
 
@@ -133,10 +134,10 @@ def test_other_topics_do_not_matter(tmp_path: Path) -> None:
             for step in episode.steps:
                 writer.write_step(step)
                 writer.write_other(
-                    "/words", "std_msgs/msg/String", "string data\n", b"\0\1\0\0\1\0\0\0\0", step.time_ns
+                    RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", step.time_ns
                 )
             writer.finish_episode(episode)
-        writer.write_other("/words", "std_msgs/msg/String", "string data\n", b"\0\1\0\0\1\0\0\0\0", 7)
+        writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", 7)
     assert agree(load_arrays(tmp_path / "run"), episodes_to_arrays(written))
 
 

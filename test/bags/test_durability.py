@@ -24,6 +24,7 @@ from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader
 
 from lift_ros.bags import BagError, DiskFull, RunReader, RunWriter, load_arrays, read_run
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.collection.records import Outcome, same
 from lift_ros.seeds import episode_seed
 
@@ -159,7 +160,7 @@ def test_a_journal_cut_anywhere_is_recovered_up_to_its_last_whole_step(tmp_path:
 def test_other_topics_alone_are_recovered_too(tmp_path: Path) -> None:
     run = tmp_path / "run"
     writer = RunWriter(run, {}, sync=False, reserve=0)
-    writer.write_other("/words", "std_msgs/msg/String", "string data\n", b"\0\1\0\0\1\0\0\0\0", 5)
+    writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", 5)
     writer._release()
     assert read_run(run) == []
     with RunWriter(run, {}, sync=False, reserve=0) as writer:

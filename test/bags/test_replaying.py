@@ -72,7 +72,7 @@ def run(tmp_path: Path) -> Path:
     definition, _ = STORE.generate_msgdef("std_msgs/msg/Float64", ros_version=2)
     with RunWriter(path, {}, sync=False) as writer:
         data = bytes(STORE.serialize_cdr(number(1.5), "std_msgs/msg/Float64"))
-        writer.write_other("/force", "std_msgs/msg/Float64", definition, data, nanoseconds(250))
+        writer.write_other(RecordedTopic("/force", "std_msgs/msg/Float64", definition), data, nanoseconds(250))
         writer.write_episode(drive(2, 1))
     return path
 

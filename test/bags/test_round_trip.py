@@ -17,6 +17,7 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from lift_ros.bags import BagError, RunReader, RunWriter, read_run
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.collection.records import Episode, Mode, Outcome, same
 from lift_ros.errors import UserError
 from lift_ros.messages.definitions import type_hash
@@ -161,9 +162,9 @@ def test_other_topics_ride_along(tmp_path: Path) -> None:
     text = b"\0\1\0\0\6\0\0\0hello\0"
     with RunWriter(run, {}, sync=False, reserve=0) as writer:
         for index in range(2):
-            writer.write_other("/words", "std_msgs/msg/String", "string data\n", text, 5)
+            writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), text, 5)
             writer.write_episode(sample_episode(index))
-        writer.write_other("/words", "std_msgs/msg/String", "string data\n", text, 7)
+        writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), text, 7)
     assert same(read_run(run), [sample_episode(0), sample_episode(1)])
     with AnyReader([run]) as reader:
         words = [
@@ -181,10 +182,10 @@ def test_other_topics_ride_along(tmp_path: Path) -> None:
 def test_other_topics_refuse_ours_and_a_change_of_type(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "run", {}, sync=False, reserve=0) as writer:
         with pytest.raises(UserError, match="write_step"):
-            writer.write_other("/lift/step", "x/msg/Y", "", b"", 0)
-        writer.write_other("/words", "std_msgs/msg/String", "string data\n", b"\0\1\0\0\1\0\0\0\0", 5)
+            writer.write_other(RecordedTopic("/lift/step", "x/msg/Y", ""), b"", 0)
+        writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", 5)
         with pytest.raises(UserError, match="cannot change"):
-            writer.write_other("/words", "std_msgs/msg/Int8", "int8 data\n", b"\0\1\0\0\1", 5)
+            writer.write_other(RecordedTopic("/words", "std_msgs/msg/Int8", "int8 data\n"), b"\0\1\0\0\1", 5)
 
 
 def test_a_single_file_is_a_run_too(tmp_path: Path) -> None:

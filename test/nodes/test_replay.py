@@ -34,9 +34,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     definition, _ = STORE.generate_msgdef("std_msgs/msg/Float64", ros_version=2)
     with RunWriter(path, {}, sync=False) as writer:
         data = bytes(STORE.serialize_cdr(number(1.5), "std_msgs/msg/Float64"))
-        writer.write_other("/force", "std_msgs/msg/Float64", definition, data, nanoseconds(0))
-        writer.write_other("/unknown", "foreign_rig/msg/Move", "float64 x", data, nanoseconds(0))
-        writer.write_other("/torn", "std_msgs/msg/String", "string data", b"\0\1\0\0", nanoseconds(0))
+        writer.write_other(RecordedTopic("/force", "std_msgs/msg/Float64", definition), data, nanoseconds(0))
+        writer.write_other(RecordedTopic("/unknown", "foreign_rig/msg/Move", "float64 x"), data, nanoseconds(0))
+        writer.write_other(RecordedTopic("/torn", "std_msgs/msg/String", "string data"), b"\0\1\0\0", nanoseconds(0))
         for episode in EPISODES:
             writer.write_episode(episode)
     return path
