@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +15,7 @@ from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
 from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, walk
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
+from lift_ros.messages.definitions import fields_by_type
 from lift_ros.messages.errors import MessageError
 from lift_ros.messages.layout import prefix_dtype
 from lift_ros.messages.records import decode_episode, decode_step
@@ -59,31 +59,19 @@ class Sizes(NamedTuple):
         return f"final_observation and final_position have {last[0]} and {last[1]} values and its steps have {self}"
 
 
-def fields_of(definition: str) -> dict[str, list[str]]:
-    """Return the fields per type in a ros2msg definition; comments, constants and layout do not matter."""
-    types: dict[str, list[str]] = {}
-    for part in re.split(r"^=+$", definition, flags=re.MULTILINE):
-        lines = [" ".join(line.split("#", 1)[0].split()).replace("/msg/", "/") for line in part.splitlines()]
-        name = next((line for line in lines if line.startswith("MSG:")), "")
-        types[name] = [line for line in lines if line not in ("", name) and "=" not in line.replace("<=", "")]
-    return types
-
-
 def _check_type(topic: RecordedTopic, bag: Path) -> None:
-    """Refuse a topic of ours that was written with another definition."""
+    """Refuse a topic of ours that was written with another definition; comments and constants do not matter."""
     known = _OURS[topic.name]
-    found, expected = fields_of(topic.definition), fields_of(known.definition)
     difference = topic.type_name
     if topic.type_name == known.type_name:
+        found, expected = (fields_by_type(each.definition, each.type_name) for each in (topic, known))
         if topic.encoding == known.encoding and found == expected:
             return
-        lines = set(chain(*found.values())) ^ set(chain(*expected.values()))
-        difference += f" with other fields ({', '.join(sorted(lines)[:4]) or 'another order'})"
-    raise BagError(
-        f"topic {topic.name} is {difference} and not the {known.type_name} of this version",
-        bag=bag,
-        remedy="Read it with the version of lift_ros that recorded it, or convert it with `lift import`.",
-    )
+        lines = {" ".join(line.split()) for line in topic.definition.splitlines()} ^ set(known.definition.splitlines())
+        difference += f" with other fields ({', '.join(sorted(lines - {''})[:4]) or 'another order'})"
+    problem = f"topic {topic.name} is {difference} and not the {known.type_name} of this version"
+    remedy = "Read it with the version of lift_ros that recorded it, or convert it with `lift import`."
+    raise BagError(problem, bag=bag, remedy=remedy)
 
 
 def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:

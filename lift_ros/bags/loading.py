@@ -54,9 +54,9 @@ def load_arrays(
     """
     if workers is not None and workers < 1:
         raise UserError(f"workers is {workers}; it takes at least 1.")
+    known = [name for name in Step.__slots__ if name != "image"]
     for name in columns:
-        if name not in Step.__slots__ or name == "image":
-            known = [field for field in Step.__slots__ if field != "image"]
+        if name not in known:
             raise UserError(f"a step has no column {name}; {nearest(name, known)}")
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     readers = [RunReader(path, skip_bad) for path in paths]
@@ -169,9 +169,6 @@ class _Loader:
             sizes = Sizes.of(step)
             self._sizes = self._sizes or sizes
             if sizes != self._sizes:
-                raise EpisodeError(
-                    f"its steps have {sizes} and those loaded before have {self._sizes}",
-                    bag=reader.path,
-                    episode=episode.index,
-                    remedy="Load runs of one plant together.",
-                )
+                problem = f"its steps have {sizes} and those loaded before have {self._sizes}"
+                remedy = "Load runs of one plant together."
+                raise EpisodeError(problem, bag=reader.path, episode=episode.index, remedy=remedy)

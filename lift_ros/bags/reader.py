@@ -115,12 +115,9 @@ class RunReader:
             sizes = Sizes.of(step)
             self._sizes = self._sizes or sizes
             if sizes != self._sizes:
-                raise EpisodeError(
-                    f"its steps have {sizes} and those read before have {self._sizes}",
-                    bag=path,
-                    episode=index,
-                    remedy="Record runs of different dimensions into different directories. " + REMEDY,
-                )
+                problem = f"its steps have {sizes} and those read before have {self._sizes}"
+                remedy = f"Record runs of different dimensions into different directories. {REMEDY}"
+                raise EpisodeError(problem, bag=path, episode=index, remedy=remedy)
         return episode
 
     def tolerate(self, error: BagError) -> None:
@@ -172,11 +169,9 @@ class RunReader:
         except OSError as error:
             raise BagError(f"it cannot be listed ({error.strerror})", bag=self.path) from error
         if not has_metadata and not listing.finished and listing.journal is None:
-            raise BagError(
-                f"it is no bag: there is neither {FILE_NAME} nor an .mcap file",
-                bag=self.path,
-                remedy="Give the directory of a recorded run, not the directory above it.",
-            )
+            problem = f"it is no bag: there is neither {FILE_NAME} nor an .mcap file"
+            remedy = "Give the directory of a recorded run, not the directory above it."
+            raise BagError(problem, bag=self.path, remedy=remedy)
         for name in set(names).difference(listing.finished):
             problem = f"{FILE_NAME} names {name!r}, which is missing"
             self.tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name)))

@@ -30,6 +30,10 @@ from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode
 DEFAULT_RESERVE = 16 * 2**20
 _LOCK_PATIENCE = 2.0
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_IN_ORDER = (
+    "Number episodes from `next_episode` on, write their steps in order and of one size, and finish each with all of "
+    "its steps, or with none if all are written."
+)
 _SAFE = "All finished episodes are safe. Free space, then record on into the same run."
 
 
@@ -110,20 +114,12 @@ class RunWriter:
         """Append a step of the episode under way; `data` is the step as a message where the caller has it."""
         tally = self._tally
         if step.episode != self.next_episode or step.index != tally.steps:
-            raise self._refusal(
-                f"the writer expects episode {self.next_episode}, step {tally.steps}",
-                "Write steps in order and finish an episode before the next.",
-                step.episode,
-                step.index,
-            )
+            problem = f"the writer expects episode {self.next_episode}, step {tally.steps}"
+            raise self._refusal(problem, step.episode, step.index)
         sizes = (step.observation.size, step.position.size, step.action.size)
         if sizes != tally.sizes and tally.sizes is not None:
-            raise self._refusal(
-                f"it has {Sizes(*sizes)} and those before have {tally.sizes}",
-                "Record steps of one plant, without a change of its sensors.",
-                step.episode,
-                step.index,
-            )
+            problem = f"it has {Sizes(*sizes)} and those before have {tally.sizes}"
+            raise self._refusal(problem, step.episode, step.index)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
         self._write(STEP, time_ns, encode_step(step) if data is None else data)
@@ -142,24 +138,19 @@ class RunWriter:
         """
         tally = self._tally
         if episode.index != self.next_episode:
-            raise self._refusal(
-                f"the writer expects episode {self.next_episode}",
-                "Number episodes from `next_episode` on without gaps.",
-                episode.index,
-            )
+            raise self._refusal(f"the writer expects episode {self.next_episode}", episode.index)
         if episode.steps and len(episode.steps) < tally.steps:
-            raise self._refusal(
-                f"it has {len(episode.steps)} steps and {tally.steps} are already written",
-                "Finish an episode with all of its steps, or with none if all are written.",
-                episode.index,
-            )
+            problem = f"it has {len(episode.steps)} steps and {tally.steps} are already written"
+            raise self._refusal(problem, episode.index)
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
-        if tally.sizes is not None and (problem := tally.sizes.fault(episode)):
-            raise self._refusal(problem, "Record the last observation as the plant reports it.", episode.index)
+        if tally.sizes is not None and (fault := tally.sizes.fault(episode)):
+            raise self._refusal(fault, episode.index)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
-        if data is None or not _agree(decode_episode(data), end):
-            data = encode_episode(end)
+        if data is not None:
+            said = decode_episode(data)
+            data = data if (said.steps, said.augmentations) == (end.steps, end.augmentations) else None
+        data = encode_episode(end) if data is None else data
         self._write(EPISODE, max(tally.last_time, episode.end_time_ns), data)
         self.next_episode += 1
         self._tally = _Tally()
@@ -183,7 +174,9 @@ class RunWriter:
             raise UserError(f"time {time_ns} of topic {topic.name} is no time in a bag; give nanoseconds from 0 on.")
         known = self._others.setdefault(topic.name, topic)
         if known.type_name != topic.type_name:
-            raise UserError(f"topic {topic.name} is recorded as {known.type_name}, not as {topic.type_name}.")
+            raise UserError(
+                f"topic {topic.name} is recorded as {known.type_name}; it cannot change to {topic.type_name}."
+            )
         self._write(known, time_ns, data)
 
     def close(self) -> None:
@@ -208,11 +201,8 @@ class RunWriter:
         deadline = time.monotonic() + _LOCK_PATIENCE
         while not self._lock.acquire():
             if time.monotonic() > deadline:
-                raise BagError(
-                    "another process records into it",
-                    bag=self.path,
-                    remedy="Stop that recorder, or record into another directory.",
-                )
+                remedy = "Stop that recorder, or record into another directory."
+                raise BagError("another process records into it", bag=self.path, remedy=remedy)
             time.sleep(0.01)
 
     def _begin(self, facts: dict[str, Any]) -> RunMetadata:
@@ -221,11 +211,8 @@ class RunWriter:
         known = (self.path / FILE_NAME).exists()
         metadata = RunMetadata(dict(facts))
         if not known and not listing.finished and listing.journal is None and any(self.path.iterdir()):
-            raise BagError(
-                "the directory holds other files and no bag",
-                bag=self.path,
-                remedy="Record into a new or empty directory.",
-            )
+            remedy = "Record into a new or empty directory."
+            raise BagError("the directory holds other files and no bag", bag=self.path, remedy=remedy)
         if known or listing.finished:
             self.next_episode = self._count_episodes()
             if known:
@@ -286,7 +273,7 @@ class RunWriter:
         self._check_space(len(data))
         try:
             file.write(topic, time_ns, data)
-        except OSError as error:
+        except OSError as error:  # not by `_failures`, which would cost as much as the rest
             raise self._failure("the record cannot be written", error) from error
 
     def _check_space(self, size: int) -> None:
@@ -298,15 +285,11 @@ class RunWriter:
         status = os.statvfs(self.path)
         free = status.f_bavail * status.f_frsize
         if free < self._reserve + size:
-            raise DiskFull(
-                f"{free} bytes are free on its disk and {self._reserve} are kept in reserve",
-                bag=self.path,
-                episode=self.next_episode,
-                remedy=_SAFE,
-            )
+            problem = f"{free} bytes are free on its disk and {self._reserve} are kept in reserve"
+            raise DiskFull(problem, bag=self.path, episode=self.next_episode, remedy=_SAFE)
 
-    def _refusal(self, problem: str, remedy: str, episode: int, step: int | None = None) -> BagError:
-        return BagError(problem, bag=self.path, episode=episode, step=step, remedy=remedy)
+    def _refusal(self, problem: str, episode: int, step: int | None = None) -> BagError:
+        return BagError(problem, bag=self.path, episode=episode, step=step, remedy=_IN_ORDER)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> Iterator[None]:
@@ -318,15 +301,8 @@ class RunWriter:
     def _failure(self, what: str, error: OSError) -> BagError:
         if error.errno in _NO_SPACE:
             return DiskFull(f"{what}: the disk is full", bag=self.path, episode=self.next_episode, remedy=_SAFE)
-        return BagError(
-            f"{what} ({error.strerror})",
-            bag=self.path,
-            remedy="Check that the directory is on a writable disk and belongs to you.",
-        )
-
-
-def _agree(first: EpisodeEnd, second: EpisodeEnd) -> bool:
-    return (first.steps, first.augmentations) == (second.steps, second.augmentations)
+        remedy = "Check that the directory is on a writable disk and belongs to you."
+        return BagError(f"{what} ({error.strerror})", bag=self.path, remedy=remedy)
 
 
 def continued(stored: dict[str, Any], facts: dict[str, Any], episode: int) -> dict[str, Any]:

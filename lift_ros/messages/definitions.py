@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from lift_ros.resources import resource_folder
@@ -80,6 +80,15 @@ def constants(name: str) -> dict[str, dict[int, str]]:
         if values:
             found[field.name] = values
     return found
+
+
+@lru_cache(maxsize=64)
+def fields_by_type(text: str, name: str) -> dict[str, Any] | None:
+    """Return what a definition from a bag declares, per type and without constants; None where it cannot be parsed."""
+    try:
+        return {other: declared for other, (_, declared) in get_types_from_msg(text, name).items()}
+    except TypesysError:
+        return None
 
 
 def _field(name: str, node: Any, content: Any) -> Field:

@@ -128,6 +128,7 @@ def test_a_bag_of_others_is_loaded_too(tmp_path: Path) -> None:
 
 
 def test_other_topics_do_not_matter(tmp_path: Path) -> None:
+    words = RecordedTopic("/words", "std_msgs/msg/String", "string data\n")
     written = [sample_episode(index) for index in range(3)]
     with RunWriter(tmp_path / "run", {}, sync=False, reserve=0) as writer:
         for episode in written:
@@ -137,7 +138,7 @@ def test_other_topics_do_not_matter(tmp_path: Path) -> None:
                     RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", step.time_ns
                 )
             writer.finish_episode(episode)
-        writer.write_other(RecordedTopic("/words", "std_msgs/msg/String", "string data\n"), b"\0\1\0\0\1\0\0\0\0", 7)
+        writer.write_other(words, b"\0\1\0\0\1\0\0\0\0", 7)
     assert agree(load_arrays(tmp_path / "run"), episodes_to_arrays(written))
 
 
