@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
-from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, walk
+from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, refuse, walk
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
@@ -74,7 +74,7 @@ def _check_type(topic: RecordedTopic, bag: Path) -> None:
     raise BagError(problem, bag=bag, remedy=remedy)
 
 
-def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate | None = None) -> dict[int, RawEpisode]:
+def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate = refuse) -> dict[int, RawEpisode]:
     """Sort a file's messages into episodes, in the order they were written."""
     episodes: dict[int, RawEpisode] = {}
     checked: set[RecordedTopic] = set()
@@ -88,8 +88,6 @@ def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate | N
         try:
             raw = episodes.setdefault(_episode_of(message), RawEpisode())
         except Malformed as error:
-            if tolerate is None:
-                raise
             tolerate(error)
             continue
         if topic.name == STEP.name:
@@ -110,9 +108,7 @@ def _episode_of(message: RecordedMessage) -> int:
     return int.from_bytes(data[end - 4 : end], order)
 
 
-def read_file(
-    path: Path, announced: Announced, *, journal: bool = False, tolerate: Tolerate | None = None
-) -> dict[int, RawEpisode]:
+def read_file(path: Path, announced: Announced, tolerate: Tolerate, *, journal: bool) -> dict[int, RawEpisode]:
     """Return the episodes of a file; of one under way those up to what cannot be decoded, the last without an end."""
     with located(path):
         data = memoryview(path.read_bytes())

@@ -141,8 +141,7 @@ class RunReader:
 
         announced = Announced()
         try:
-            journal = name == self._journal
-            raw = read_file(path, announced, journal=journal, tolerate=tolerate if self.skip_bad else None)
+            raw = read_file(path, announced, tolerate, journal=name == self._journal)
         except BagError as error:
             first = first_episode_of(name.removesuffix(JOURNAL_SUFFIX))
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error

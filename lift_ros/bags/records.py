@@ -6,7 +6,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -181,10 +181,29 @@ def _unpacked(chunk: Chunk) -> memoryview:
         raise Malformed(f"a chunk cannot be unpacked ({error})") from error
 
 
-def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = None) -> Iterator[RecordedMessage]:
+def _messages(found: Iterable[tuple[int, int, memoryview]], announced: Announced) -> Iterator[RecordedMessage]:
+    for opcode, offset, body in found:
+        if opcode == Opcode.MESSAGE:
+            yield announced.message(offset, body)
+        else:
+            announced.note(opcode, body)
+
+
+def journal_messages(data: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
+    """Yield the messages of a file under way up to its last whole record."""
+    with suppress(Malformed):
+        yield from _messages(records(data, len(MAGIC), journal=True) if data[:8] == MAGIC else (), announced)
+
+
+def refuse(error: Exception) -> None:
+    """Tolerate nothing."""
+    raise error
+
+
+def walk(data: memoryview, announced: Announced, tolerate: Tolerate = refuse) -> Iterator[RecordedMessage]:
     """Yield the messages of a finished MCAP file in the order they were written.
 
-    Where `tolerate` is given, it is told of each bad chunk and the others are read.
+    `tolerate` is told of each bad chunk; unless it raises, the others are read.
     """
     if data[:8] != MAGIC:
         raise Malformed("it does not begin like an MCAP file")
@@ -192,51 +211,27 @@ def walk(data: memoryview, announced: Announced, tolerate: Tolerate | None = Non
     try:
         summary, statistics = read_summary(data)
         promised = None if statistics is None else statistics.message_count
-        if tolerate is not None:  # the chunk that announces may be the bad one
-            announced.schemas.update(summary.schemas)
-            announced.topics.update(summary.topics)
+        # The chunk that announces may be the bad one.
+        announced.schemas.update(summary.schemas)
+        announced.topics.update(summary.topics)
     except Malformed as error:
-        if tolerate is None or data[-8:] != MAGIC:
+        if data[-8:] != MAGIC:
             raise
         tolerate(error)
-    found = 0
-    for message in _walk_data(data, announced, tolerate):
-        found += 1
-        yield message
-    if promised is not None and found != promised:
-        mismatch = Malformed(f"it holds {found} messages and its summary counts {promised}")
-        if tolerate is None:
-            raise mismatch
-        tolerate(mismatch)
-
-
-def _walk_data(data: memoryview, announced: Announced, tolerate: Tolerate | None) -> Iterator[RecordedMessage]:
+    count = 0
     for opcode, offset, body in records(data[:-8], 8):
-        if opcode == Opcode.MESSAGE:
-            yield announced.message(offset, body)
-        elif opcode == Opcode.CHUNK:
-            try:
-                messages = list(_chunk_messages(body, announced))
-            except Malformed as error:
-                if tolerate is None:
-                    raise
-                tolerate(error)
-                continue
-            yield from messages
-        elif opcode in (Opcode.DATA_END, Opcode.FOOTER):
-            return
-        else:
-            announced.note(opcode, body)
-
-
-def _chunk_messages(body: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
-    for opcode, offset, record_body in records(_chunk_records(body), 0):
-        if opcode == Opcode.MESSAGE:
-            yield announced.message(offset, record_body)
-        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-            announced.note(opcode, record_body)
-        else:
-            raise Malformed(f"a chunk holds a record with opcode {opcode}")
+        if opcode in (Opcode.DATA_END, Opcode.FOOTER):
+            break
+        try:
+            found = records(_chunk_records(body), 0) if opcode == Opcode.CHUNK else [(opcode, offset, body)]
+            messages = list(_messages(found, announced))
+        except Malformed as error:
+            tolerate(error)
+            continue
+        count += len(messages)
+        yield from messages
+    if promised is not None and count != promised:
+        tolerate(Malformed(f"it holds {count} messages and its summary counts {promised}"))
 
 
 def summary_records(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
@@ -260,18 +255,6 @@ def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
         if opcode == Opcode.STATISTICS:
             statistics = parsed(Statistics, body)
     return announced, statistics
-
-
-def journal_messages(data: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
-    """Yield the messages of a file under way up to its last whole record."""
-    if data[:8] != MAGIC:
-        return
-    with suppress(Malformed):
-        for opcode, offset, body in records(data, 8, journal=True):
-            if opcode == Opcode.MESSAGE:
-                yield announced.message(offset, body)
-            else:
-                announced.note(opcode, body)
 
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
