@@ -12,7 +12,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
-from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, Tolerate, journal_messages, refuse, walk
+from lift_ros.bags.mcap_records import (
+    Announced,
+    RecordedMessage,
+    RecordedTopic,
+    Tolerate,
+    journal_messages,
+    refuse,
+    walk,
+)
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type

@@ -21,7 +21,7 @@ from mcap.records import ChunkIndex, DataEnd, Footer, Header, Metadata, Metadata
 
 from lift_ros.bags.faults import Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, tail_name
-from lift_ros.bags.records import (
+from lift_ros.bags.mcap_records import (
     CHUNK_HEAD,
     HEAD,
     INDEX_HEAD,

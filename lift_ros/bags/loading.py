@@ -14,9 +14,9 @@ import numpy as np
 from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays, join
 from lift_ros.bags.contents import Sizes
 from lift_ros.bags.faults import EpisodeError
+from lift_ros.bags.mcap_records import file_bytes
 from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.records import file_bytes
 from lift_ros.bags.seen import seen_part
 from lift_ros.bags.tables import decode
 from lift_ros.collection.records import Episode, Step

@@ -18,7 +18,7 @@ from typing import Any
 from lift_ros.bags.contents import located
 from lift_ros.bags.faults import BagError, Malformed
 from lift_ros.bags.journal import FileSummary
-from lift_ros.bags.records import RecordedTopic, file_bytes, read_summary
+from lift_ros.bags.mcap_records import RecordedTopic, file_bytes, read_summary
 from lift_ros.errors import UserError
 
 FILE_NAME = "metadata.yaml"

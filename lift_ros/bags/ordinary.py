@@ -22,7 +22,7 @@ from lift_ros.array_types import ByteArray, IntArray
 from lift_ros.bags.contents import Sizes
 from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.journal import START
-from lift_ros.bags.records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
+from lift_ros.bags.mcap_records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Step
 from lift_ros.messages.layout import prefix_dtype

@@ -12,9 +12,9 @@ from typing import Any
 from lift_ros.bags.contents import RawEpisode, Sizes, assemble, read_file, recovered
 from lift_ros.bags.faults import REMEDY, BagError, EpisodeError
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
+from lift_ros.bags.mcap_records import Announced, file_bytes
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, facts_from_text, load_metadata
 from lift_ros.bags.ordinary import NOT_ORDINARY, list_episodes
-from lift_ros.bags.records import Announced, file_bytes
 from lift_ros.collection.records import Episode
 
 _ATTEMPTS = 20  # a recorder may finish a file between the listing of the directory and the reading

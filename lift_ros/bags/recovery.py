@@ -12,7 +12,7 @@ from lift_ros.bags.contents import assemble, decodable, group, recovered
 from lift_ros.bags.faults import EpisodeError
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of
 from lift_ros.bags.journal import FileSummary, Journal
-from lift_ros.bags.records import HEAD, Announced, RecordedMessage, journal_messages
+from lift_ros.bags.mcap_records import HEAD, Announced, RecordedMessage, journal_messages
 from lift_ros.bags.topics import EPISODE
 from lift_ros.messages.records import EpisodeEnd, encode_episode
 

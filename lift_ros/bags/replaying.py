@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lift_ros.bags.contents import located
 from lift_ros.bags.files import list_run
-from lift_ros.bags.records import Announced, RecordedMessage, RecordedTopic, file_bytes, read_summary, walk
+from lift_ros.bags.mcap_records import Announced, RecordedMessage, RecordedTopic, file_bytes, read_summary, walk
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 

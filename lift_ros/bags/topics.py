@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.messages.definitions import full_definition, type_hash, type_name
 
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}

@@ -18,9 +18,9 @@ from lift_ros.bags.contents import Sizes, cut_off_episode
 from lift_ros.bags.faults import BagError, DiskFull
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run
 from lift_ros.bags.journal import Journal
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise, sync_directory
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.records import RecordedTopic
 from lift_ros.bags.recovery import recover_journal
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Source, Step

@@ -14,7 +14,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.errors import UserError
 from lift_ros.nodes.message_types import message_class
 

@@ -12,7 +12,7 @@ from typing import Any
 from visualization_msgs.msg import MarkerArray
 
 import lift_ros.msg as msg
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.exchange import Failed, Ready, Receipt
 from lift_ros.collection.records import Step

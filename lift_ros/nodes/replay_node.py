@@ -17,7 +17,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 
-from lift_ros.bags.records import RecordedMessage, RecordedTopic
+from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.transport import prepare_transport

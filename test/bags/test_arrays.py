@@ -14,8 +14,8 @@ from rosbags_writer import write_with_rosbags
 from test_mutilated_bags import DAMAGES, Damage, mutilate
 
 from lift_ros.bags import BagError, EpisodeArrays, RunWriter, episodes_to_arrays, load_arrays, loading, read_run
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.records import RecordedTopic
 from lift_ros.collection.records import Episode, Mode, Outcome, same
 from lift_ros.errors import UserError
 

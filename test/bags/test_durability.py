@@ -24,7 +24,7 @@ from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader
 
 from lift_ros.bags import BagError, DiskFull, RunReader, RunWriter, load_arrays, read_run
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.collection.records import Outcome, same
 from lift_ros.seeds import episode_seed
 

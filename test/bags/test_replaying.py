@@ -6,7 +6,7 @@ import pytest
 from foreign_bag import STORE, nanoseconds, number
 from sample_run import drive, write_run
 
-from lift_ros.bags.records import RecordedMessage, RecordedTopic
+from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages, recorded_topics
 from lift_ros.bags.writer import RunWriter
 from lift_ros.errors import UserError

@@ -17,7 +17,7 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from lift_ros.bags import BagError, RunReader, RunWriter, read_run
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.collection.records import Episode, Mode, Outcome, same
 from lift_ros.errors import UserError
 from lift_ros.messages.definitions import type_hash

@@ -16,7 +16,7 @@ from sample_run import drive
 from std_msgs.msg import Float64
 
 from lift_ros import msg
-from lift_ros.bags.records import RecordedTopic
+from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.records import Step, same
 from lift_ros.errors import UserError
