@@ -24,7 +24,7 @@ from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
-from lift_ros.positioning.problem import Limits, Observed, Problem
+from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 
@@ -67,12 +67,12 @@ def run_episode(
                             following += arbiter.handle(proposal)
                 case Move():
                     observed = problem.step(instruction.action)
-                    following += arbiter.handle(_report(index, instruction.step + 1, observed, clock()))
+                    following += arbiter.handle(Observation.of(index, instruction.step + 1, observed, clock()))
                 case Reset():
                     observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
-                    following += arbiter.handle(_report(index, 0, observed, clock()))
+                    following += arbiter.handle(Observation.of(index, 0, observed, clock()))
                 case RecordEpisode():
                     return instruction.episode
                 case _:
@@ -92,21 +92,6 @@ def _make_answerers(
         )
     policies = {Source.LOGGING_POLICY: logging_policy, Source.AUGMENTOR: augmentor}
     return {source: Answerer(policy, source) for source, policy in policies.items() if policy is not None}
-
-
-def _report(episode: int, step: int, observed: Observed, now: int) -> Observation:
-    return Observation(
-        episode,
-        step,
-        observed.values,
-        observed.position,
-        observed.goal,
-        observed.context,
-        observed.reward,
-        observed.terminated,
-        image=observed.image,
-        time_ns=now,
-    )
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class ArbiterNode(LiftNode):
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
         self._control = RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
-        self._shown: tuple[Situation, str] | None = None
+        self._shown: Situation
         self._commanded_ns = 0
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
@@ -93,6 +93,7 @@ class ArbiterNode(LiftNode):
     def parameter_changed(self, name: str) -> None:
         """Decide by the new value, and check as often as new deadlines need."""
         self._control.settings = self._settings()
+        self._show()  # a run that is done may be wanted to end now
         self.destroy_timer(self._ticks)
         self._ticks = self.every(self._tick_seconds(), self._tick)
 
@@ -139,7 +140,8 @@ class ArbiterNode(LiftNode):
     def _feed(self, event: RunEvent) -> None:
         for instruction in self._control.handle(event, time_ns=time.time_ns(), steady_ns=time.monotonic_ns()):
             self._perform(instruction)
-        self._show()
+        if self._control.situation is not self._shown or self._control.detail != self.diagnostics.detail:
+            self._show()
 
     def _perform(self, instruction: RunInstruction) -> None:
         match instruction:
@@ -182,11 +184,9 @@ class ArbiterNode(LiftNode):
             self.get_logger().warning(f"episode {episode.index} aborted after {steps} steps: {episode.reason}")
 
     def _show(self) -> None:
-        situation, detail = self._control.situation, self._control.detail
-        if (situation, detail) != self._shown:
-            self._shown = (situation, detail)
-            self.set_status(Status[situation.name], detail)
-        if situation is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
+        self._shown = self._control.situation
+        self.set_status(Status[self._shown.name], self._control.detail)
+        if self._shown is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
             self.ended.set_result(None)
 
     # --- reports and end -------------------------------------------------------------------------------------------
