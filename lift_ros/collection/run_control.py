@@ -129,9 +129,7 @@ class RunControl:
         self._next: int | None = None  # number of the next episode, once the recorder has named it
         self._recorder: str | None = None  # token of its start
         self._asked: tuple[Source, ...] = ()
-        self._augmentor_speaks = (
-            True  # has answered, or not yet missed a deadline
-        )
+        self._augmentor_speaks = True  # has answered, or not yet missed a deadline
         self._withheld: exchange.Move | None = None
         self._trouble = ""
         self._repeated_ns = self._time_ns = self._steady_ns = 0
