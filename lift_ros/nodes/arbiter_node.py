@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +27,7 @@ from lift_ros.collection.run_control import (
 )
 from lift_ros.graph import qos
 from lift_ros.messages import records as wire
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
 from lift_ros.scenario import load_scenario
@@ -217,10 +216,4 @@ def _on_arrival(decode: Callable[[bytes, int], Any]) -> Callable[[bytes], Any]:
     return lambda data: decode(data, time.time_ns())
 
 
-def main() -> int:
-    """Run the node."""
-    return run(ArbiterNode)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = ArbiterNode.main

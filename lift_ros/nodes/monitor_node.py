@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import deque
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from lift_ros.graph import qos
 from lift_ros.graph.live_view import RunStatus
 from lift_ros.graph.parameters import Parameter
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 
 DISTANCES_KEPT = 64
@@ -94,10 +93,4 @@ class Monitor(LiftNode):
         print(json.dumps(asdict(self._seen)), flush=True)
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Monitor)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Monitor.main

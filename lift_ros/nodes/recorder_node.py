@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopic, FurtherTopics, topic_names
 from lift_ros.nodes.markers import trajectory_markers
@@ -239,10 +238,4 @@ class Recorder(LiftNode):
         self._close_writer()
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Recorder)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Recorder.main
