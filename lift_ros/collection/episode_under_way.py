@@ -93,7 +93,7 @@ class EpisodeUnderWay:
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
         self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[start.mode]
         self._question = _Question(math.nan, (), frozenset())
-        self._last: Observation | None = None
+        self._last = Observation(self.episode, 0, NOTHING)  # of nothing, until the plant reports
         self._goal = self._context = NOTHING
         self._handoff = True
         self._refusal = Refusal.NONE
@@ -142,7 +142,7 @@ class EpisodeUnderWay:
         return None
 
     def _note_step(self, reward: float) -> None:
-        question, before = self._question, self._seen()
+        question, before = self._question, self._last
         self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
         self._left -= self._handoff
         proposed, proposal = question.action_of(Source.AUGMENTOR), question.proposals.get(Source.AUGMENTOR)
@@ -225,11 +225,6 @@ class EpisodeUnderWay:
         Stop: _note_stop,
     }
 
-    def _seen(self) -> Observation:
-        if self._last is None:
-            raise RuntimeError("a question or step without an observation before it")
-        return self._last
-
     # Conditions of the table ------------------------------------------------------------------------------------------
 
     def always(self) -> bool:
@@ -246,7 +241,7 @@ class EpisodeUnderWay:
 
     def arrived(self) -> bool:
         """Return whether the plant is at its goal."""
-        return self._seen().terminated
+        return self._last.terminated
 
     def exhausted(self) -> bool:
         """Return whether the step limit is reached."""
@@ -276,7 +271,7 @@ class EpisodeUnderWay:
 
     def ask(self) -> list[Instruction]:
         """Draw u and put the one query that carries reset and question."""
-        seen, start = self._seen(), self._start
+        seen, start = self._last, self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
         self._question = _Question(draw, sources, _PARTIES_OF[sources])
@@ -306,7 +301,7 @@ class EpisodeUnderWay:
         proposal = self._question.proposals.get(Source.AUGMENTOR)
         if proposal is None:
             return self._question.absence
-        return judge_augmentation(proposal.action, self._seen().position, self._limits)
+        return judge_augmentation(proposal.action, self._last.position, self._limits)
 
     def command(self) -> list[Instruction]:
         """Command the chosen action."""
@@ -355,10 +350,10 @@ class EpisodeUnderWay:
             mode=self._start.mode,
             outcome=outcome,
             steps=self.steps,
-            final_observation=NOTHING if last is None else last.values,
+            final_observation=last.values,
             reason=self._reason,
-            final_position=NOTHING if last is None else last.position,
-            final_image=None if last is None else last.image,
+            final_position=last.position,
+            final_image=last.image,
             goal=self._goal,
             context=self._context,
             start_time_ns=self._start.time_ns,

@@ -62,7 +62,7 @@ def refusal_of(action: FloatArray, position: FloatArray, limits: Limits, *, stop
 
 
 def describe(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:
-    """Return one sentence for the reason of an aborted episode."""
+    """Return one sentence for the reason of an aborted episode, where `check_action` found one against `action`."""
     who = "the logging policy" if source is Source.LOGGING_POLICY else "the augmentor"
     match rejection:
         case Rejection.WRONG_SIZE:
@@ -72,11 +72,5 @@ def describe(rejection: Rejection, source: Source, action: FloatArray, limits: L
         case Rejection.TOO_LONG:
             length = float(np.linalg.norm(action))
             return f"{who} proposed an action of length {length:.6g}, the limit is {limits.action_radius:.6g}"
-        case Rejection.OUTSIDE_WORKSPACE:
-            return f"{who} proposed an action that leaves the workspace"
-        case Rejection.MISSING:
+        case _:
             return f"{who} proposed no action"
-        case Rejection.LATE | Rejection.STALE:
-            return f"{who} answered too late"
-        case Rejection.NONE:
-            return ""

@@ -144,7 +144,7 @@ class LiftNode(Node):
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count something received and ignored; say so at most every few seconds per reason."""
-        self.diagnostics.drop(reason)
+        self.diagnostics.drops[reason] += 1
         self.warn_sometimes(reason, f"dropped: {reason}" + (f": {detail}" if detail else ""))
 
     def warn_sometimes(self, key: str, text: str) -> None:
