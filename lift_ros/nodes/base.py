@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import signal
 import sys
 import time
 import traceback
@@ -22,6 +21,7 @@ from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 
+from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
@@ -210,11 +210,8 @@ def run(node_class: type[LiftNode], argv: Sequence[str] | None = None) -> int:
     if "-h" in words or "--help" in words:
         print(describe(node_class.executable, node_class.summary, node_class.parameter_table()))
         return 0
-    signalled: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _frame: signalled.append(received))
     try:
-        with ros([node_class.executable, *words]):
+        with stop_on_signals() as signalled, ros([node_class.executable, *words]):
             unknown = remove_ros_args([node_class.executable, *words])[1:]
             if unknown:
                 raise UserError(f"unknown argument {unknown[0]!r}; parameters are given as --ros-args -p NAME:=VALUE")
@@ -224,14 +221,14 @@ def run(node_class: type[LiftNode], argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _live(node_class: type[LiftNode], signalled: list[int]) -> int:
+def _live(node_class: type[LiftNode], signalled: Callable[[], bool]) -> int:
     node = node_class()
     executor = make_executor(node.get_logger())
     executor.add_node(node)
     gc.freeze()  # what is there now stays; looking through it again and again would only delay steps
     status = 0
     try:
-        while not signalled and not node.ended.done():
+        while not signalled() and not node.ended.done():
             executor.spin_until_future_complete(node.ended, timeout_sec=SPIN_SECONDS)
         node.finish()
         deadline = time.monotonic() + FAREWELL_SECONDS

@@ -36,7 +36,6 @@ class Monitor(LiftNode):
     def __init__(self) -> None:
         super().__init__()
         self._seen = RunStatus()
-        self._distances: deque[float] = deque(maxlen=DISTANCES_KEPT)
         self._step_times: deque[float] = deque()
         self._steps_of_ended = 0
         self._troubles: dict[str, str] = {}
@@ -59,7 +58,7 @@ class Monitor(LiftNode):
         seen.augmented_steps += step.source == Source.AUGMENTOR
         seen.model = step.model_hash or seen.model
         if step.reward == step.reward:
-            self._distances.append(-step.reward)
+            seen.distances = [*seen.distances, -step.reward][-DISTANCES_KEPT:]
         self._step_times.append(time.monotonic())
 
     def _on_episode(self, end: EpisodeEnd) -> None:
@@ -88,7 +87,6 @@ class Monitor(LiftNode):
         while self._step_times and now - self._step_times[0] > RATE_WINDOW_S:
             self._step_times.popleft()
         self._seen.steps_per_second = len(self._step_times) / RATE_WINDOW_S
-        self._seen.distances = list(self._distances)
         self._seen.trouble = "; ".join(f"{name}: {text}" for name, text in self._troubles.items())
         print(json.dumps(asdict(self._seen)), flush=True)
 
