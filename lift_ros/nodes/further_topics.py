@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,13 @@ from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
 from lift_ros.nodes.message_types import message_class
 
 DEPTH = 1000
-Receive = Callable[["FurtherTopic", bytes], None]
-
-
-@dataclass(frozen=True)
-class FurtherTopic:
-    """A topic as a bag announces it."""
-
-    name: str
-    type_name: str
-    definition: str
-    type_hash: str
-    qos: str  # JSON, which is YAML
+Receive = Callable[[RecordedTopic, bytes], None]
 
 
 def topic_names(text: str) -> list[str]:
@@ -67,7 +56,7 @@ class FurtherTopics:
         latched = bool(offered) and all(profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for profile in offered)
         profile = quality(DEPTH, reliable=reliable, latched=latched)
         definition, type_hash = describe_type(types[0])
-        topic = FurtherTopic(name, types[0], definition, type_hash, _qos_text(reliable, latched))
+        topic = RecordedTopic(name, types[0], definition, type_hash, _qos_text(reliable, latched))
         kind = message_class(types[0])
         self._node.create_subscription(kind, name, lambda data: self._receive(topic, data), profile, raw=True)
         self._node.get_logger().info(f"records {name} ({types[0]}) along")

@@ -12,6 +12,7 @@ from typing import Any
 from visualization_msgs.msg import MarkerArray
 
 import lift_ros.msg as msg
+from lift_ros.bags.records import RecordedTopic
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.exchange import Failed, Ready, Receipt
 from lift_ros.collection.records import Step
@@ -21,7 +22,7 @@ from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.further_topics import FurtherTopic, FurtherTopics, topic_names
+from lift_ros.nodes.further_topics import FurtherTopics, topic_names
 from lift_ros.nodes.markers import trajectory_markers
 
 READY_SECONDS = 1.0
@@ -198,7 +199,7 @@ class Recorder(LiftNode):
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
 
     @_or_fail
-    def _on_further(self, topic: FurtherTopic, data: bytes) -> None:
+    def _on_further(self, topic: RecordedTopic, data: bytes) -> None:
         if self._writer is None:
             self.drop("message of a further topic while recording has failed")
             return
