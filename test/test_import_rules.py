@@ -62,6 +62,9 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "yaml": ("configuration.py", "bags/", "nodes/", "commands/"),
 }
 
+# What a file starts as a process of its own, and so must name without importing it.
+PROGRAMS = {("graph/processes.py", "lift_ros.nodes")}
+
 
 @cache
 def modules() -> dict[str, str]:
@@ -102,6 +105,8 @@ def may_import(file: str, name: str) -> bool:
     """Whether the rules let a file of the package import a module."""
     library = "lift_ros.msg" if name.startswith("lift_ros.msg") else name.split(".")[0]
     if library == "lift_ros":
+        if (file, name) in PROGRAMS:
+            return True
         return layer_of(name) <= layer_of(_name(file))
     return library in {*sys.stdlib_module_names, "numpy"} or file.startswith(LIBRARIES.get(library, ("nowhere",)))
 

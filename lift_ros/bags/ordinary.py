@@ -25,7 +25,7 @@ from lift_ros.bags.journal import START
 from lift_ros.bags.mcap_records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
 from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Step
-from lift_ros.messages.layout import prefix_dtype
+from lift_ros.messages.layout import Kind, parts, prefix_dtype
 from lift_ros.messages.records import decode_step
 
 STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
@@ -166,6 +166,8 @@ class Locator:
             if isinstance(value, str | np.ndarray):
                 sizes[name] = len(value.encode()) + 1 if isinstance(value, str) else value.size
         layouts = [prefix_dtype("Step", sizes, name) for name in ("source", *self._columns)]
+        if self._images and parts("Step")[-1].kind is not Kind.PICTURE:
+            raise Unusual  # below, pictures are what ends a record
         self.sizes = Sizes.of(step)
         height, width, _ = (0, 0, 3) if step.image is None else step.image.shape
         pixels = _end_of(data, start) - 3 * height * width

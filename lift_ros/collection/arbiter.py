@@ -99,7 +99,7 @@ TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
     (State.FINISHING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
 }
 
-# The same table by state: the arbiter keeps the part of its present state at hand.
+# The same table by state and then by event, because making a pair for each look-up would cost as much as a row.
 _ROWS: dict[State, dict[Trigger, tuple[Row, ...]]] = {
     state: {trigger: rows for (origin, trigger), rows in TRANSITIONS.items() if origin is state} for state in State
 }
@@ -112,7 +112,6 @@ class Arbiter:
         self.limits = limits
         self.state = State.IDLE
         self.drops: Counter[Drop] = Counter()
-        self._rows = _ROWS[self.state]
         self._require_receipts = require_receipts
         self._under_way: EpisodeUnderWay | None = None
 
@@ -129,36 +128,26 @@ class Arbiter:
     @property
     def waiting_for(self) -> frozenset[Party]:
         """Whoever must answer before the machine goes on."""
-        if self._under_way is None or self.state is State.IDLE:
-            return frozenset()
-        if self.state is State.ASKING:
-            return self._under_way.open_parties()
-        return frozenset({Party.PLANT if self.state in (State.RESETTING, State.MOVING) else Party.RECORDER})
+        return frozenset() if self._under_way is None else self._under_way.waiting_for(self.state)
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take one event and return what is to be done now, in this order."""
-        drop = self._take(event)
+        rows = _ROWS[self.state].get(type(event), ())
+        drop: Drop | None = Drop.UNEXPECTED
+        if rows and not isinstance(event, Start) and self._under_way is not None:
+            drop = self._under_way.note(event, self.state)
+        elif rows and isinstance(event, Start):
+            self._under_way, drop = EpisodeUnderWay(event, self.limits, self._require_receipts), None
         if drop is not None or self._under_way is None:
             self.drops[drop or Drop.UNEXPECTED] += 1
             return []
         instructions: list[Instruction] = []
-        rows: tuple[Row, ...] = self._rows[type(event)]
         while True:
             for condition, deed, following in rows:
                 if condition(self._under_way):
                     instructions += deed(self._under_way)
-                    self.state, self._rows = following, _ROWS[following]
+                    self.state = following
                     break
             else:
                 return instructions
-            rows = self._rows.get(AtOnce, ())
-
-    def _take(self, event: Event) -> Drop | None:
-        if type(event) not in self._rows:
-            return Drop.UNEXPECTED
-        if isinstance(event, Start):
-            self._under_way = EpisodeUnderWay(event, self.limits, self._require_receipts)
-            return None
-        if isinstance(event, Deadline) and event.party not in self.waiting_for:
-            return Drop.UNEXPECTED
-        return Drop.UNEXPECTED if self._under_way is None else self._under_way.note(event, self.state)
+            rows = _ROWS[self.state].get(AtOnce, ())

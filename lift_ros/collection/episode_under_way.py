@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,40 +31,27 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
-from lift_ros.collection.proposals import check_action, describe, judge_augmentation
+from lift_ros.collection.proposals import REJECTION_OF, check_action, describe, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
 
-# The plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
-REJECTION_OF = {
-    Refusal.TOO_LONG: Rejection.TOO_LONG,
-    Refusal.OUTSIDE_WORKSPACE: Rejection.OUTSIDE_WORKSPACE,
-    Refusal.NOT_FINITE: Rejection.NOT_FINITE,
-    Refusal.WRONG_SIZE: Rejection.WRONG_SIZE,
-}
-SOURCE_OF = {Party.LOGGING_POLICY: Source.LOGGING_POLICY, Party.AUGMENTOR: Source.AUGMENTOR}
-PARTY_OF = {source: party for party, source in SOURCE_OF.items()}
+PARTY_OF = {Source.LOGGING_POLICY: Party.LOGGING_POLICY, Source.AUGMENTOR: Party.AUGMENTOR}
 BOTH = (Source.LOGGING_POLICY, Source.AUGMENTOR)
 LOGGING_ALONE = (Source.LOGGING_POLICY,)
 AUGMENTOR_ALONE = (Source.AUGMENTOR,)
+_PARTIES_OF: Mapping[tuple[Source, ...], frozenset[Party]] = {
+    sources: frozenset(PARTY_OF[source] for source in sources) for sources in (BOTH, LOGGING_ALONE, AUGMENTOR_ALONE)
+}
 NOTHING: FloatArray = np.empty(0)
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What one policy has answered to the query, if it was asked."""
-
-    asked: bool
-    overdue: bool = False
-    proposal: Proposal | None = None
-
-    def is_open(self) -> bool:
-        return self.asked and self.proposal is None and not self.overdue
-
-    def action(self) -> FloatArray:
-        return NOTHING if self.proposal is None else self.proposal.action
+_WAITING_FOR = {
+    State.IDLE: frozenset[Party](),
+    State.RESETTING: frozenset({Party.PLANT}),
+    State.CONFIRMING: frozenset({Party.RECORDER}),
+    State.MOVING: frozenset({Party.PLANT}),
+    State.FINISHING: frozenset({Party.RECORDER}),
+}
 
 
 @dataclass(slots=True)
@@ -72,17 +59,18 @@ class _Question:
     """What is known about the step being decided or made."""
 
     draw: float
-    logging_policy: _Answer
-    augmentor: _Answer
-    augmentor_late: bool = False
-    augmentor_stale: bool = False
+    asked: tuple[Source, ...]
+    open: frozenset[Party]  # those of them who have neither answered nor run out of time
+    proposals: dict[Source, Proposal] = field(default_factory=dict)
+    absence: Rejection = Rejection.MISSING  # why there is no proposal of the augmentor, where there is none
     # The choice, once it is made:
     source: Source = Source.LOGGING_POLICY
     rejection: Rejection = Rejection.NONE
     time_ns: int = 0
 
-    def answer_of(self, source: Source) -> _Answer:
-        return self.augmentor if source is Source.AUGMENTOR else self.logging_policy
+    def action_of(self, source: Source) -> FloatArray:
+        proposal = self.proposals.get(source)
+        return NOTHING if proposal is None else proposal.action
 
 
 class EpisodeUnderWay:
@@ -104,8 +92,8 @@ class EpisodeUnderWay:
         # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
         self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[start.mode]
-        self._question = _Question(math.nan, _Answer(False), _Answer(False))
-        self._last: Observation | None = None
+        self._question = _Question(math.nan, (), frozenset())
+        self._last = Observation(self.episode, 0, NOTHING)  # of nothing, until the plant reports
         self._goal = self._context = NOTHING
         self._handoff = True
         self._refusal = Refusal.NONE
@@ -114,9 +102,9 @@ class EpisodeUnderWay:
         self._reason = ""
         self._now = start.time_ns
 
-    def open_parties(self) -> frozenset[Party]:
-        """Return the policies that were asked and have neither answered nor run out of time."""
-        return frozenset(PARTY_OF[source] for source in BOTH if self._question.answer_of(source).is_open())
+    def waiting_for(self, state: State) -> frozenset[Party]:
+        """Return who must answer in this state before the episode goes on."""
+        return self._question.open if state is State.ASKING else _WAITING_FOR[state]
 
     # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
 
@@ -154,20 +142,20 @@ class EpisodeUnderWay:
         return None
 
     def _note_step(self, reward: float) -> None:
-        question, before = self._question, self._seen()
+        question, before = self._question, self._last
         self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
         self._left -= self._handoff
-        proposed, proposal = question.augmentor.action(), question.augmentor.proposal
+        proposed, proposal = question.action_of(Source.AUGMENTOR), question.proposals.get(Source.AUGMENTOR)
         step = Step(
             episode=self.episode,
             index=len(self.steps),
             time_ns=question.time_ns,
             observation=before.values,
-            action=question.answer_of(question.source).action(),
+            action=question.action_of(question.source),
             source=question.source,
             position=before.position,
             reward=reward,
-            logging_proposal=question.logging_policy.action(),
+            logging_proposal=question.action_of(Source.LOGGING_POLICY),
             # A proposal of another shape has no place in the record; the rejection tells of it.
             augmentor_proposal=proposed if proposed.shape == (self._limits.action_size,) else NOTHING,
             rejection=question.rejection,
@@ -183,19 +171,20 @@ class EpisodeUnderWay:
         question = self._question
         drop = self._foreign(event, len(self.steps))
         if drop is not None:
-            question.augmentor_stale |= event.source is Source.AUGMENTOR
+            if event.source is Source.AUGMENTOR and question.absence is Rejection.MISSING:
+                question.absence = Rejection.STALE
             return drop
-        answer = question.answer_of(event.source)
-        if not answer.asked:
+        if event.source not in question.asked:
             return Drop.NOT_ASKED
-        if answer.proposal is not None:
+        if event.source in question.proposals:
             return Drop.DUPLICATE
-        if answer.overdue:
-            question.augmentor_late = True
+        if PARTY_OF[event.source] not in question.open:
+            question.absence = Rejection.LATE
             if question.rejection in (Rejection.MISSING, Rejection.STALE):
                 question.rejection = Rejection.LATE
             return Drop.TOO_LATE
-        answer.proposal = event
+        question.proposals[event.source] = event
+        question.open -= {PARTY_OF[event.source]}
         if event.source is self._indispensable:
             rejection = check_action(event.action, self._limits)
             if rejection is not Rejection.NONE:
@@ -203,13 +192,13 @@ class EpisodeUnderWay:
         return None
 
     def _note_deadline(self, event: Deadline, state: State) -> Drop | None:
+        if event.party not in self.waiting_for(state):
+            return Drop.UNEXPECTED
         drop = self._foreign(event, len(self.steps))
         if drop is not None:
             return drop
-        source = SOURCE_OF.get(event.party)
-        if source is not None:
-            self._question.answer_of(source).overdue = True
-        if source is None or source is self._indispensable:
+        self._question.open -= {event.party}
+        if event.party is not Party.AUGMENTOR or self._indispensable is Source.AUGMENTOR:
             self._reason = f"the {event.party.value} did not answer in time"
         return None
 
@@ -236,11 +225,6 @@ class EpisodeUnderWay:
         Stop: _note_stop,
     }
 
-    def _seen(self) -> Observation:
-        if self._last is None:
-            raise RuntimeError("a question or step without an observation before it")
-        return self._last
-
     # Conditions of the table ------------------------------------------------------------------------------------------
 
     def always(self) -> bool:
@@ -257,7 +241,7 @@ class EpisodeUnderWay:
 
     def arrived(self) -> bool:
         """Return whether the plant is at its goal."""
-        return self._seen().terminated
+        return self._last.terminated
 
     def exhausted(self) -> bool:
         """Return whether the step limit is reached."""
@@ -265,7 +249,7 @@ class EpisodeUnderWay:
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
-        return self._question.logging_policy.is_open() or self._question.augmentor.is_open()
+        return bool(self._question.open)
 
     def confirmed(self) -> bool:
         """Return whether the recorder has every step it was given, or is not asked to confirm."""
@@ -287,10 +271,10 @@ class EpisodeUnderWay:
 
     def ask(self) -> list[Instruction]:
         """Draw u and put the one query that carries reset and question."""
-        seen, start = self._seen(), self._start
+        seen, start = self._last, self._start
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
-        self._question = _Question(draw, _Answer(sources is not AUGMENTOR_ALONE), _Answer(sources is not LOGGING_ALONE))
+        self._question = _Question(draw, sources, _PARTIES_OF[sources])
         query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
         return [Ask(query, sources)]
 
@@ -307,25 +291,23 @@ class EpisodeUnderWay:
         question, mode = self._question, self._start.mode
         question.source = self._indispensable
         turn = question.draw <= self._p if mode is Mode.COLLECT else mode is Mode.SHADOW
-        if turn and question.augmentor.asked:
+        if turn and Source.AUGMENTOR in question.asked:
             question.rejection = self._judge_augmentor()
             if mode is Mode.COLLECT and question.rejection is Rejection.NONE:
                 question.source = Source.AUGMENTOR
         return []
 
     def _judge_augmentor(self) -> Rejection:
-        question = self._question
-        if question.augmentor.proposal is not None:
-            return judge_augmentation(question.augmentor.action(), self._seen().position, self._limits)
-        if question.augmentor_late:
-            return Rejection.LATE
-        return Rejection.STALE if question.augmentor_stale else Rejection.MISSING
+        proposal = self._question.proposals.get(Source.AUGMENTOR)
+        if proposal is None:
+            return self._question.absence
+        return judge_augmentation(proposal.action, self._last.position, self._limits)
 
     def command(self) -> list[Instruction]:
         """Command the chosen action."""
         question = self._question
         question.time_ns = self._now
-        return [Move(self.episode, len(self.steps), question.answer_of(question.source).action())]
+        return [Move(self.episode, len(self.steps), question.action_of(question.source))]
 
     def fall_back(self) -> list[Instruction]:
         """Command the logging policy's action in place of the augmentor's, which the plant refused."""
@@ -368,10 +350,10 @@ class EpisodeUnderWay:
             mode=self._start.mode,
             outcome=outcome,
             steps=self.steps,
-            final_observation=NOTHING if last is None else last.values,
+            final_observation=last.values,
             reason=self._reason,
-            final_position=NOTHING if last is None else last.position,
-            final_image=None if last is None else last.image,
+            final_position=last.position,
+            final_image=last.image,
             goal=self._goal,
             context=self._context,
             start_time_ns=self._start.time_ns,

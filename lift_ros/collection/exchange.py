@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Source, Step
+from lift_ros.positioning.problem import Observed
 
 DEFAULT_BUDGET = 20
 
 
-class State(Enum):
-    """What the arbiter is doing."""
+class State(str, Enum):
+    """What the arbiter is doing; a string like `Party`, because tables are looked up by it in every step."""
 
     IDLE = "no episode is under way"
     RESETTING = "the plant was told to begin, its first observation is awaited"
@@ -104,6 +105,12 @@ class Observation:
     refusal: Refusal = Refusal.NONE
     image: npt.NDArray[np.uint8] | None = None
     time_ns: int = 0
+
+    @classmethod
+    def of(cls, episode: int, step: int, observed: Observed, time_ns: int) -> Observation:
+        """Return what the plant reports when `observed` is what it sees."""
+        known = (observed.values, observed.position, observed.goal, observed.context, observed.reward)
+        return cls(episode, step, *known, observed.terminated, image=observed.image, time_ns=time_ns)
 
 
 @dataclass(slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
@@ -24,12 +25,11 @@ from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
-from lift_ros.positioning.problem import Limits, Observed, Problem
+from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 
 Clock: TypeAlias = Callable[[], int]
-Made = TypeVar("Made")
 
 
 class CollectionInterrupted(KeyboardInterrupt):
@@ -67,12 +67,12 @@ def run_episode(
                             following += arbiter.handle(proposal)
                 case Move():
                     observed = problem.step(instruction.action)
-                    following += arbiter.handle(_report(index, instruction.step + 1, observed, clock()))
+                    following += arbiter.handle(Observation.of(index, instruction.step + 1, observed, clock()))
                 case Reset():
                     observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
-                    following += arbiter.handle(_report(index, 0, observed, clock()))
+                    following += arbiter.handle(Observation.of(index, 0, observed, clock()))
                 case RecordEpisode():
                     return instruction.episode
                 case _:
@@ -94,21 +94,6 @@ def _make_answerers(
     return {source: Answerer(policy, source) for source, policy in policies.items() if policy is not None}
 
 
-def _report(episode: int, step: int, observed: Observed, now: int) -> Observation:
-    return Observation(
-        episode,
-        step,
-        observed.values,
-        observed.position,
-        observed.goal,
-        observed.context,
-        observed.reward,
-        observed.terminated,
-        image=observed.image,
-        time_ns=now,
-    )
-
-
 @dataclass(frozen=True)
 class _Plan:
     """All that an episode depends on besides its number; pickled to worker processes."""
@@ -120,17 +105,14 @@ class _Plan:
 
     def make_runner(self) -> EpisodeRunner:
         """Make plant and policies, and return the function that runs an episode with them."""
-        problem = cast(Problem, _make(self.problem, "step"))
-        logging_policy = cast("Policy | None", _make(self.logging_policy, "act"))
-        augmentor = cast("Policy | None", _make(self.augmentor, "act"))
-        return lambda index: run_episode(problem, logging_policy, augmentor, index=index, **self.options)
+        problem, *policies = (_make(thing) for thing in (self.problem, self.logging_policy, self.augmentor))
+        return lambda index: run_episode(problem, *policies, index=index, **self.options)
 
 
-def _make(thing: Made | Callable[[], Made], method: str) -> Made | object:
-    """Return a thing that has the method already, or let it be made."""
-    if thing is None or (hasattr(thing, method) and not isinstance(thing, type)):
-        return thing
-    return cast(Callable[[], Made], thing)()
+def _make(thing: Any) -> Any:
+    """Return a plant or policy as it is, or let it be made."""
+    made = thing is None or (not isinstance(thing, type) and (hasattr(thing, "step") or hasattr(thing, "act")))
+    return thing if made else thing()
 
 
 def collect(
@@ -160,14 +142,13 @@ def collect(
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
     if processes < 1:
         raise UserError(f"the number of processes must be 1 or more, not {processes}")
-    problem: Problem | Callable[[], Problem]
     if isinstance(plant, Scenario):
-        problem, logging_policy = plant.make_problem, logging_policy or plant.make_logging_policy
-    else:
-        problem = plant
+        logging_policy = logging_policy or plant.make_logging_policy
+        plant = plant.make_problem
     options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "clock": clock}
-    plan = _Plan(problem, logging_policy, augmentor, options)
+    plan = _Plan(plant, logging_policy, augmentor, options)
     indices = range(first, first + episodes)
+    processes = min(processes, episodes)
     finished: list[Episode] = []
     interrupts = Interrupts()
 
@@ -179,25 +160,16 @@ def collect(
 
     try:
         with Progress(episodes, "collecting", unit="episodes", enabled=progress) as bar, interrupts.installed():
-            if min(processes, episodes) > 1:
-                with interrupts.held():
-                    for episode in _run_in_parallel(plan, indices, min(processes, episodes), interrupts):
+            if processes > 1:
+                with interrupts.held(), closing(Workers(plan.make_runner, processes)) as workers:
+                    for episode in workers.run(indices, lambda: interrupts.requested):
                         keep(episode)
-            else:
-                runner = plan.make_runner() if episodes else None
+            elif processes == 1:
+                runner = plan.make_runner()
                 for index in indices:
-                    assert runner is not None
                     episode = runner(index)
                     with interrupts.held():
                         keep(episode)
     except KeyboardInterrupt:
         raise CollectionInterrupted(finished) from None
     return finished
-
-
-def _run_in_parallel(plan: _Plan, indices: range, processes: int, interrupts: Interrupts) -> Iterator[Episode]:
-    workers = Workers(plan.make_runner, processes)
-    try:
-        yield from workers.run(indices, lambda: interrupts.requested)
-    finally:
-        workers.close()

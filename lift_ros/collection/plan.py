@@ -54,7 +54,9 @@ class CollectionPlan:
             raise UserError(f"mode is {mode!r}; allowed: {', '.join(MODES)}")
         chosen = augmentation or (settings.augmentation if model is None else LEARNED)
         probability = float(settings.p if p is None else p)
-        acts = MODES[mode] is not Mode.COLLECT or probability > 0
+        collects = MODES[mode] is Mode.COLLECT
+        learns = chosen in (LEARNED, UNCERTAINTY) and model is None and not data and probability > 0 and collects
+        by_default = settings.train_after if learns else 0
         plan = cls(
             mode=MODES[mode],
             episodes=settings.episodes if episodes is None else episodes,
@@ -63,8 +65,8 @@ class CollectionPlan:
             augmentation=chosen,
             model=model,
             data=tuple(data),
-            train_after=_train_after(train_after, settings.train_after, chosen, mode, probability, model, data),
-            has_augmentor=acts or bool(model or data or train_after or augmentation),
+            train_after=by_default if train_after is None else train_after,
+            has_augmentor=not collects or probability > 0 or bool(model or data or train_after or augmentation),
         )
         plan._check(train_after)
         return plan
@@ -157,18 +159,3 @@ class CollectionPlan:
             },
             "made_by": made_by,
         }
-
-
-def _train_after(
-    given: int | None,
-    settled: int,
-    augmentation: str,
-    mode: str,
-    p: float,
-    model: Path | None,
-    data: Sequence[Path],
-) -> int:
-    if given is not None:
-        return given
-    learns = augmentation in (LEARNED, UNCERTAINTY) and model is None and not data
-    return settled if learns and p > 0 and mode == "collect" else 0

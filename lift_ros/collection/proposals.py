@@ -14,14 +14,13 @@ from lift_ros.positioning.problem import Limits
 # A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
 RELATIVE_TOLERANCE = 1e-6
 
-
-_REFUSAL_OF = {
+# A plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
+REJECTION_OF: dict[Refusal, Rejection] = {
+    refusal: Rejection[refusal.name] for refusal in Refusal if refusal not in (Refusal.NONE, Refusal.EMERGENCY_STOP)
+}
+_REFUSAL_OF = {rejection: refusal for refusal, rejection in REJECTION_OF.items()} | {
     Rejection.NONE: Refusal.NONE,
     Rejection.MISSING: Refusal.WRONG_SIZE,
-    Rejection.WRONG_SIZE: Refusal.WRONG_SIZE,
-    Rejection.NOT_FINITE: Refusal.NOT_FINITE,
-    Rejection.TOO_LONG: Refusal.TOO_LONG,
-    Rejection.OUTSIDE_WORKSPACE: Refusal.OUTSIDE_WORKSPACE,
 }
 
 
@@ -50,8 +49,8 @@ def judge_augmentation(action: FloatArray, position: FloatArray, limits: Limits)
         return rejection
     low, high = limits.workspace
     slack = RELATIVE_TOLERANCE * limits.action_radius
-    target = position + action
-    outside = (target < low - slack).any() or (target > high + slack).any()
+    borders = zip(position.tolist(), action.tolist(), low.tolist(), high.tolist(), strict=True)
+    outside = any(x + move < least - slack or x + move > most + slack for x, move, least, most in borders)
     return Rejection.OUTSIDE_WORKSPACE if outside else Rejection.NONE
 
 
@@ -63,7 +62,7 @@ def refusal_of(action: FloatArray, position: FloatArray, limits: Limits, *, stop
 
 
 def describe(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:
-    """Return one sentence for the reason of an aborted episode."""
+    """Return one sentence for the reason of an aborted episode, where `check_action` found one against `action`."""
     who = "the logging policy" if source is Source.LOGGING_POLICY else "the augmentor"
     match rejection:
         case Rejection.WRONG_SIZE:
@@ -73,11 +72,5 @@ def describe(rejection: Rejection, source: Source, action: FloatArray, limits: L
         case Rejection.TOO_LONG:
             length = float(np.linalg.norm(action))
             return f"{who} proposed an action of length {length:.6g}, the limit is {limits.action_radius:.6g}"
-        case Rejection.OUTSIDE_WORKSPACE:
-            return f"{who} proposed an action that leaves the workspace"
-        case Rejection.MISSING:
+        case _:
             return f"{who} proposed no action"
-        case Rejection.LATE | Rejection.STALE:
-            return f"{who} answered too late"
-        case Rejection.NONE:
-            return ""

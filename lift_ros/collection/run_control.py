@@ -27,7 +27,7 @@ from lift_ros.collection import exchange
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party, State
-from lift_ros.collection.records import Episode, Mode, Outcome, Source
+from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.positioning.problem import Limits
 
 # How long an answer may take before people are told who is waited for.
@@ -220,17 +220,13 @@ class RunControl:
         done = self._next is not None and 0 < self.settings.episodes <= self._next
         if self._wish is Wish.RUN and self._next is not None and not done:
             self._trouble = ""
-            return self._feed(self._plan(self._next))
+            settings, self._mode = self.settings, self.settings.mode
+            start = (self._next, settings.seed, settings.mode, settings.p, settings.budget, self._time_ns)
+            return self._feed(exchange.Start(*start))
         before, after = self.situation, Situation.DONE if done else _RESTING[self._wish]
         self._tell(after, self._trouble)
         episode, step = self.arbiter.episode, self.arbiter.step
         return [] if before is after or episode is None else [exchange.Hold(episode, step)]
-
-    def _plan(self, number: int) -> exchange.Start:
-        """Return with which mode, p and budget the next episode is made."""
-        settings = self.settings
-        self._mode = settings.mode
-        return exchange.Start(number, settings.seed, settings.mode, settings.p, settings.budget, self._time_ns)
 
     def _feed(self, event: exchange.Event) -> list[RunInstruction]:
         """Let the arbiter decide, and what follows from that for the run."""
@@ -238,9 +234,9 @@ class RunControl:
         told = [self._adapt(instruction) for instruction in self.arbiter.handle(event)]
         if self.arbiter.state is not State.MOVING:
             self._withheld = None
-        if self._augmentor_is_out():
+        if not self._augmentor_speaks and self._may_go_on_without_augmentor():
             return [*told, *self._feed(self._deadline(Party.AUGMENTOR))]
-        if self.idle:
+        if self.arbiter.state is State.IDLE:
             if finishing and self._next is not None:
                 self._next += 1
             return [*told, *self._go_on()]
@@ -257,15 +253,13 @@ class RunControl:
         elif isinstance(instruction, exchange.Ask):
             self._asked = instruction.sources
         elif isinstance(instruction, exchange.RecordEpisode):
-            self._note_end(instruction.episode)
+            episode = instruction.episode
+            if episode.outcome is Outcome.ABORTED and not episode.steps and self._wish is Wish.RUN:
+                # The next one would most likely end the same way, and empty episodes would pile up.
+                self._pause(f"An episode was aborted before its first move: {episode.reason}.")
         for party in _ANSWERED_BY.get(type(instruction), ()):
             self.since[party] = self._steady_ns
         return instruction
-
-    def _note_end(self, episode: Episode) -> None:
-        if episode.outcome is Outcome.ABORTED and not episode.steps and self._wish is Wish.RUN:
-            # The next one would most likely end the same way, and empty episodes would pile up.
-            self._pause(f"An episode was aborted before its first move: {episode.reason}.")
 
     def _abandon(self, reason: str) -> list[RunInstruction]:
         """Give up the episode under way without a record of its end, and begin none until the recorder is ready."""
@@ -288,10 +282,8 @@ class RunControl:
         needs_model = self._mode is Mode.EVALUATE or 0 <= self.settings.model_from <= (arbiter.episode or 0)
         return party is Party.LOGGING_POLICY or needs_model
 
-    def _augmentor_is_out(self) -> bool:
-        """Whether the augmentor is asked but need not be waited for: it missed a deadline and said nothing since."""
-        out = not self._augmentor_speaks and Party.AUGMENTOR in self.arbiter.waiting_for
-        return out and not self.has_no_deadline(Party.AUGMENTOR)
+    def _may_go_on_without_augmentor(self) -> bool:
+        return Party.AUGMENTOR in self.arbiter.waiting_for and not self.has_no_deadline(Party.AUGMENTOR)
 
     def _run_out(self, party: Party) -> list[RunInstruction]:
         self._augmentor_speaks &= party is not Party.AUGMENTOR

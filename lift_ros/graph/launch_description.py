@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,31 @@ from launch_ros.actions import Node
 
 from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
 
-# Name: default, description. An empty value leaves the choice to the scenario.
-ARGUMENTS: Mapping[str, tuple[str, str]] = {
-    "scenario": ("po-blend-d2", "name of a scenario, or path of a YAML file"),
-    "run": ("runs/latest", "folder of the run (a rosbag2 folder), created or continued"),
-    "mode": ("collect", "collect, shadow or evaluate"),
-    "episodes": ("", "episodes in the run; empty takes the scenario's, 0 goes on without end"),
-    "p": ("", "probability of an augmented step; empty takes the scenario's"),
-    "seed": ("0", "seed of the run"),
-    "model": ("", "model file that the augmentor serves from the start"),
-    "augmentation": ("", "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty takes the scenario's"),
-    "data": ("", "runs in which the uncertainty model has seen its actions, separated by ':'"),
-    "train_after": ("", "train after so many episodes and go on with the model; empty takes the scenario's, 0 never"),
-    "topics": ("", "further topics to record along, separated by commas"),
-    "plant": ("simulator", "simulator, or hardware when your own plant node is running"),
-    "namespace": ("lift", "namespace of the graph"),
-    "parameters": ("", "parameter file of your rig, applied on top (ROS 2 YAML)"),
+
+def _paths(text: str) -> list[Path]:
+    return [Path(path) for path in text.split(os.pathsep) if path]
+
+
+def _names(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+# Name: default, how its text is read, description. An empty value leaves the choice to the scenario.
+ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
+    "scenario": ("po-blend-d2", str, "name of a scenario, or path of a YAML file"),
+    "run": ("runs/latest", Path, "folder of the run (a rosbag2 folder), created or continued"),
+    "mode": ("collect", str, "collect, shadow or evaluate"),
+    "episodes": ("", int, "episodes in the run; empty takes the scenario's, 0 goes on without end"),
+    "p": ("", float, "probability of an augmented step; empty takes the scenario's"),
+    "seed": ("0", int, "seed of the run"),
+    "model": ("", Path, "model file that the augmentor serves from the start"),
+    "augmentation": ("", str, "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty: the scenario's"),
+    "data": ("", _paths, "runs in which the uncertainty model has seen its actions, separated by ':'"),
+    "train_after": ("", int, "train after so many episodes and go on with the model; empty: the scenario's, 0 never"),
+    "topics": ("", _names, "further topics to record along, separated by commas"),
+    "plant": ("simulator", str, "simulator, or hardware when your own plant node is running"),
+    "namespace": ("lift", str, "namespace of the graph"),
+    "parameters": ("", str, "parameter file of your rig, applied on top (ROS 2 YAML)"),
 }
 
 
@@ -37,7 +46,7 @@ def graph_description(**defaults: str) -> LaunchDescription:
     """Return the description of a graph whose arguments have these defaults instead of the table's."""
     declared = [
         DeclareLaunchArgument(name, default_value=defaults.get(name, default), description=description)
-        for name, (default, description) in ARGUMENTS.items()
+        for name, (default, _, description) in ARGUMENTS.items()
     ]
     return LaunchDescription(
         [*declared, SetEnvironmentVariable("PYTHONUNBUFFERED", "1"), OpaqueFunction(function=_start)]
@@ -52,22 +61,9 @@ def _start(context: LaunchContext) -> list[Any]:
 
 
 def graph_options(given: Mapping[str, str]) -> GraphOptions:
-    """Return the graph that launch arguments, which are all text, describe."""
-    return GraphOptions(
-        scenario=given["scenario"],
-        run=Path(given["run"]),
-        mode=given["mode"],
-        episodes=int(given["episodes"]) if given["episodes"] else None,
-        p=float(given["p"]) if given["p"] else None,
-        seed=int(given["seed"]),
-        model=Path(given["model"]) if given["model"] else None,
-        augmentation=given["augmentation"] or None,
-        data=[Path(path) for path in given["data"].split(os.pathsep) if path],
-        train_after=int(given["train_after"]) if given["train_after"] else None,
-        topics=given["topics"].replace(",", " ").split(),
-        plant=given["plant"],
-        namespace=given["namespace"].strip("/"),
-    )
+    """Return the graph that launch arguments, which are all text, describe; an empty one is left out."""
+    texts = {name: text for name, text in given.items() if text and name != "parameters"}
+    return GraphOptions(**{name: ARGUMENTS[name][1](text) for name, text in texts.items()})
 
 
 def _node(row: Any, given: Mapping[str, str]) -> Node:

@@ -11,6 +11,9 @@ from lift_ros.graph.parameters import Value
 from lift_ros.graph.supervisor import ProcessSpec
 from lift_ros.graph.table import NodeEntry
 
+RESTARTS = 5
+MONITOR = "monitor"  # what it prints is for the live view, not for the log
+
 
 def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domain: int) -> list[ProcessSpec]:
     """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
@@ -24,32 +27,19 @@ def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domai
         ProcessSpec(
             row.executable,
             node_command(row.executable, row.parameters, namespace, folder),
-            restarts=row.restarts,
+            restarts=RESTARTS,
             ends_graph=row.ends_graph,
+            quiet=row.executable == MONITOR,
             environment=environment,
         )
-        for row in rows
-    ] + [
-        ProcessSpec(
-            "monitor",
-            node_command("monitor", {}, namespace, folder),
-            restarts=1,
-            quiet=True,
-            environment=environment,
-        )
+        for row in (*rows, NodeEntry(MONITOR, {}))
     ]
 
 
 def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
     """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
-    command = [
-        sys.executable,
-        "-m",
-        f"lift_ros.nodes.{executable}_node",
-        "--ros-args",
-        "-r",
-        f"__ns:=/{namespace.strip('/')}",
-    ]
+    name_space = f"__ns:=/{namespace.strip('/')}"
+    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--ros-args", "-r", name_space]
     if parameters:
         path = folder / f"{executable}.yaml"
         path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))

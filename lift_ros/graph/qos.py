@@ -26,16 +26,20 @@ RESUME = "resume"
 STOP = "stop"
 EMERGENCY_STOP = "emergency_stop"
 
+
+def quality(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
+    """Return a profile that keeps the last `depth` messages."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+    )
+
+
 # Nothing of the loop may be lost while its receiver is busy, e.g. with loading a model or closing a file.
-LOOP = QoSProfile(history=HistoryPolicy.KEEP_LAST, depth=1000, reliability=ReliabilityPolicy.RELIABLE)
-
+LOOP = quality(1000)
 # Whoever comes late must learn which model serves and whether the recorder is ready.
-LATCHED = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-
+LATCHED = quality(1, latched=True)
 # For eyes only: a viewer that cannot keep up must not hold anybody up.
-VIEW = QoSProfile(history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.RELIABLE)
+VIEW = quality(10)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TextIO
 
 from lift_ros.bags.reader import RunReader
+from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
 from lift_ros.graph.live_view import LiveView, RunStatus
 from lift_ros.graph.processes import process_specs
-from lift_ros.graph.supervisor import Supervisor, stop_on_signals
+from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
 
 
@@ -52,7 +53,7 @@ def run_graph(
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
         specs = process_specs(rows, options.namespace, Path(folder), own_domain())
-        log = view.log if show_logs else _nothing
+        log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log, colour=output.isatty()) as supervisor:
             supervisor.run(interrupted)
             completed = not interrupted()
@@ -64,7 +65,3 @@ def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
         return Counter()
     reader = RunReader(run)
     return Counter(reader.episode(index).outcome for index in reader.episode_indices if index not in before)
-
-
-def _nothing(_line: str) -> None:
-    """Swallow log lines of a graph whose progress is shown elsewhere."""

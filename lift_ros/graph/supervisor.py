@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lift_ros.errors import UserError
@@ -38,7 +39,6 @@ class _Child:
     spec: ProcessSpec
     process: subprocess.Popen[bytes]
     pending: bytes = b""
-    restarts_used: int = 0
     ended: bool = False
 
 
@@ -74,13 +74,13 @@ class Supervisor:
         self._restart_delay_s = restart_delay_s
         self._selector = selectors.DefaultSelector()
         self._children: list[_Child] = []
-        self._restarts_due: list[tuple[float, ProcessSpec, int]] = []
+        self._restarts_due: list[tuple[float, ProcessSpec]] = []
         self._width = max((len(spec.name) for spec in specs), default=0)
-        self.restarts: dict[str, int] = {}
+        self.restarts: Counter[str] = Counter()
 
     def __enter__(self) -> Supervisor:
         for spec in self._specs:
-            self._start(spec, 0)
+            self._start(spec)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -102,7 +102,7 @@ class Supervisor:
         now = time.monotonic()
         for due in [due for due in self._restarts_due if due[0] <= now]:
             self._restarts_due.remove(due)
-            self._start(due[1], due[2])
+            self._start(due[1])
         if not self._selector.get_map():
             time.sleep(min(timeout_s, 0.05))
             return
@@ -119,7 +119,7 @@ class Supervisor:
         self._children.clear()
         self._selector.close()
 
-    def _start(self, spec: ProcessSpec, restarts_used: int) -> None:
+    def _start(self, spec: ProcessSpec) -> None:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment}
         process = subprocess.Popen(
             list(spec.command),
@@ -132,7 +132,7 @@ class Supervisor:
         )
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
-        child = _Child(spec, process, restarts_used=restarts_used)
+        child = _Child(spec, process)
         self._children.append(child)
         self._selector.register(process.stdout, selectors.EVENT_READ, child)
 
@@ -192,14 +192,13 @@ class Supervisor:
         spec, status = child.spec, _describe_status(child.process.returncode)
         if child.process.returncode == BAD_INPUT:
             raise GraphFailed(f"{spec.name} refused its input and would do so again; its log says why")
-        if child.restarts_used >= spec.restarts:
+        if self.restarts[spec.name] >= spec.restarts:
             raise GraphFailed(
                 f"{spec.name} {status} and has no restarts left ({spec.restarts} allowed); its log says why"
             )
-        used = child.restarts_used + 1
-        self._log(self._prefix(spec) + f"{status}; restart {used} of {spec.restarts}")
-        self.restarts[spec.name] = self.restarts.get(spec.name, 0) + 1
-        self._restarts_due.append((time.monotonic() + self._restart_delay_s, spec, used))
+        self.restarts[spec.name] += 1
+        self._log(self._prefix(spec) + f"{status}; restart {self.restarts[spec.name]} of {spec.restarts}")
+        self._restarts_due.append((time.monotonic() + self._restart_delay_s, spec))
 
     def _interrupt(self, child: _Child) -> None:
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -226,18 +225,3 @@ def _describe_status(returncode: int) -> str:
     if returncode < 0:
         return f"was ended by {signal.Signals(-returncode).name}"
     return f"ended with status {returncode}"
-
-
-@contextlib.contextmanager
-def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Within this context Ctrl-C and SIGTERM only set a flag, which the yielded function reads."""
-    received: list[int] = []
-    previous = {
-        number: signal.signal(number, lambda received_number, _frame: received.append(received_number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield lambda: bool(received)
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -24,7 +24,6 @@ PATIENT_DEADLINES: Mapping[str, Value] = {
     "logging_policy_deadline": 30.0,
     "augmentor_deadline": 10.0,
 }
-RESTARTS = 5
 SIMULATOR = "simulator"
 HARDWARE = "hardware"
 
@@ -56,7 +55,6 @@ class NodeEntry:
 
     executable: str
     parameters: Mapping[str, Value]
-    restarts: int = RESTARTS
     ends_graph: bool = False
 
 

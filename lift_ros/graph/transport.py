@@ -6,6 +6,7 @@ living one for good: everything still matches, but nothing arrives any more.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 
@@ -15,16 +16,20 @@ RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILE = "FASTDDS_DEFAULT_PROFILES_FILE"
 OLD_PROFILE = "FASTRTPS_DEFAULT_PROFILES_FILE"  # the same for Fast DDS 2, which Jazzy has; later ones warn of it
 BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
+DISTRIBUTIONS = {"7": "jazzy", "9": "kilted"}  # by the first number of rclpy's version
 
 
-def _is_jazzy() -> bool:
-    distribution = os.environ.get("ROS_DISTRO")
-    if distribution:
-        return distribution == "jazzy"
-    try:
-        return importlib.metadata.version("ros-rclpy").startswith("7.")
-    except importlib.metadata.PackageNotFoundError:
-        return False
+def rclpy_version() -> str:
+    """Return the version of rclpy, whether it came from PyPI or from apt."""
+    for name in ("ros-rclpy", "rclpy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    return "unknown"
+
+
+def distribution() -> str:
+    """Return the name of this ROS: what its environment says, or what follows from the version of rclpy."""
+    return os.environ.get("ROS_DISTRO") or DISTRIBUTIONS.get(rclpy_version().split(".")[0], "unknown")
 
 
 def transport_settings() -> dict[str, str]:
@@ -38,7 +43,7 @@ def transport_settings() -> dict[str, str]:
     if os.environ.get(RANGE, "").upper() != "LOCALHOST":
         return {BUILTIN: "UDPv4"}
     profile = str(config_folder() / "fastdds-loopback.xml")
-    return {OLD_PROFILE if _is_jazzy() else PROFILE: profile, RANGE: "SYSTEM_DEFAULT"}
+    return {OLD_PROFILE if distribution() == "jazzy" else PROFILE: profile, RANGE: "SYSTEM_DEFAULT"}
 
 
 def prepare_transport() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +27,7 @@ from lift_ros.collection.run_control import (
 )
 from lift_ros.graph import qos
 from lift_ros.messages import records as wire
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
 from lift_ros.scenario import load_scenario
@@ -58,7 +57,7 @@ class ArbiterNode(LiftNode):
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
         self._control = RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
-        self._shown: tuple[Situation, str] | None = None
+        self._shown: Situation
         self._commanded_ns = 0
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
@@ -93,6 +92,7 @@ class ArbiterNode(LiftNode):
     def parameter_changed(self, name: str) -> None:
         """Decide by the new value, and check as often as new deadlines need."""
         self._control.settings = self._settings()
+        self._show()  # a run that is done may be wanted to end now
         self.destroy_timer(self._ticks)
         self._ticks = self.every(self._tick_seconds(), self._tick)
 
@@ -139,7 +139,8 @@ class ArbiterNode(LiftNode):
     def _feed(self, event: RunEvent) -> None:
         for instruction in self._control.handle(event, time_ns=time.time_ns(), steady_ns=time.monotonic_ns()):
             self._perform(instruction)
-        self._show()
+        if self._control.situation is not self._shown or self._control.detail != self.diagnostics.detail:
+            self._show()
 
     def _perform(self, instruction: RunInstruction) -> None:
         match instruction:
@@ -182,11 +183,9 @@ class ArbiterNode(LiftNode):
             self.get_logger().warning(f"episode {episode.index} aborted after {steps} steps: {episode.reason}")
 
     def _show(self) -> None:
-        situation, detail = self._control.situation, self._control.detail
-        if (situation, detail) != self._shown:
-            self._shown = (situation, detail)
-            self.set_status(Status[situation.name], detail)
-        if situation is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
+        self._shown = self._control.situation
+        self.set_status(Status[self._shown.name], self._control.detail)
+        if self._shown is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
             self.ended.set_result(None)
 
     # --- reports and end -------------------------------------------------------------------------------------------
@@ -217,10 +216,4 @@ def _on_arrival(decode: Callable[[bytes, int], Any]) -> Callable[[bytes], Any]:
     return lambda data: decode(data, time.time_ns())
 
 
-def main() -> int:
-    """Run the node."""
-    return run(ArbiterNode)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = ArbiterNode.main

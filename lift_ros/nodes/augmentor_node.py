@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import lift_ros.msg as msg
@@ -12,7 +11,6 @@ from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_model
-from lift_ros.nodes.base import run
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
@@ -75,10 +73,4 @@ class Augmentor(PolicyNode):
         self.serve(policy)
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Augmentor)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Augmentor.main

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock
@@ -20,18 +18,17 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 
+from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
-from lift_ros.graph.transport import prepare_transport
 from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
-from lift_ros.nodes.executor import SPIN_SECONDS, make_executor
+from lift_ros.nodes.executor import SPIN_SECONDS, make_executor, ros
 
 # How long a node that was told to end may go on finishing what it has begun.
 FAREWELL_SECONDS = 0.5
@@ -56,6 +53,11 @@ class LiftNode(Node):
         self._declare()
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, qos.DIAGNOSTICS, qos.VIEW)
         self.every(self.value("diagnostics_period"), self.report)
+
+    @classmethod
+    def main(cls) -> int:
+        """Run a node of this class as a process of its own and return its exit status."""
+        return run(cls)
 
     # --- parameters ------------------------------------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class LiftNode(Node):
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count something received and ignored; say so at most every few seconds per reason."""
-        self.diagnostics.drop(reason)
+        self.diagnostics.drops[reason] += 1
         self.warn_sometimes(reason, f"dropped: {reason}" + (f": {detail}" if detail else ""))
 
     def warn_sometimes(self, key: str, text: str) -> None:
@@ -208,31 +210,25 @@ def run(node_class: type[LiftNode], argv: Sequence[str] | None = None) -> int:
     if "-h" in words or "--help" in words:
         print(describe(node_class.executable, node_class.summary, node_class.parameter_table()))
         return 0
-    signalled: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _frame: signalled.append(received))
     try:
-        prepare_transport()
-        rclpy.init(args=[node_class.executable, *words], signal_handler_options=SignalHandlerOptions.NO)
-        unknown = remove_ros_args([node_class.executable, *words])[1:]
-        if unknown:
-            raise UserError(f"unknown argument {unknown[0]!r}; parameters are given as --ros-args -p NAME:=VALUE")
-        return _live(node_class, signalled)
+        with stop_on_signals() as signalled, ros([node_class.executable, *words]):
+            unknown = remove_ros_args([node_class.executable, *words])[1:]
+            if unknown:
+                raise UserError(f"unknown argument {unknown[0]!r}; parameters are given as --ros-args -p NAME:=VALUE")
+            return _live(node_class, signalled)
     except UserError as error:
         print(f"{node_class.executable}: {error}", file=sys.stderr, flush=True)
         return 2
-    finally:
-        rclpy.try_shutdown()
 
 
-def _live(node_class: type[LiftNode], signalled: list[int]) -> int:
+def _live(node_class: type[LiftNode], signalled: Callable[[], bool]) -> int:
     node = node_class()
     executor = make_executor(node.get_logger())
     executor.add_node(node)
     gc.freeze()  # what is there now stays; looking through it again and again would only delay steps
     status = 0
     try:
-        while not signalled and not node.ended.done():
+        while not signalled() and not node.ended.done():
             executor.spin_until_future_complete(node.ended, timeout_sec=SPIN_SECONDS)
         node.finish()
         deadline = time.monotonic() + FAREWELL_SECONDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from enum import Enum
 
 import numpy as np
@@ -50,17 +50,9 @@ class Status(Enum):
     TRAINED = (_OK, "A model was trained and announced.")
     TRAINING_FAILED = (_ERROR, "Training has failed and is tried again in a moment.")
 
-    @property
-    def level(self) -> bytes:
-        """Level of diagnostic_msgs/DiagnosticStatus."""
-        level: bytes = self.value[0]
-        return level
-
-    @property
-    def sentence(self) -> str:
-        """What the status means."""
-        sentence: str = self.value[1]
-        return sentence
+    def __init__(self, level: bytes, sentence: str) -> None:
+        self.level = level  # of diagnostic_msgs/DiagnosticStatus
+        self.sentence = sentence
 
 
 class Diagnostics:
@@ -73,36 +65,25 @@ class Diagnostics:
         self.detail = ""
         self.facts: dict[str, object] = {}
         self.drops: Counter[str] = Counter()
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._counts_before: Counter[str] = Counter()
-        self._latencies: dict[str, deque[int]] = {}
+        self._latencies: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=LATENCY_WINDOW))
         self._summed_up_ns = time.monotonic_ns()
 
     def count(self, what: str) -> None:
         """Count an event whose number and rate are reported."""
-        self._counts[what] += 1
-
-    def counted(self, what: str) -> int:
-        """Return how often an event was counted."""
-        return self._counts[what]
+        self.counts[what] += 1
 
     def latency(self, what: str, duration_ns: int) -> None:
         """Note how long something took; the last thousand are summed up."""
-        window = self._latencies.get(what)
-        if window is None:
-            window = self._latencies[what] = deque(maxlen=LATENCY_WINDOW)
-        window.append(duration_ns)
-
-    def drop(self, reason: str) -> None:
-        """Count something that was received and ignored."""
-        self.drops[reason] += 1
+        self._latencies[what].append(duration_ns)
 
     def message(self) -> DiagnosticStatus:
         """Return the report and begin to count rates anew."""
         now = time.monotonic_ns()
         seconds = max(1, now - self._summed_up_ns) / 1e9
         values: dict[str, object] = {"status": self.status.name, "detail": self.detail, **self.facts}
-        for what, number in self._counts.items():
+        for what, number in self.counts.items():
             values[what] = number
             values[f"{what} per second"] = f"{(number - self._counts_before[what]) / seconds:.1f}"
         for what, window in self._latencies.items():
@@ -111,19 +92,18 @@ class Diagnostics:
         values["drops"] = sum(self.drops.values())
         for reason, number in self.drops.items():
             values[f"drops: {reason}"] = number
-        self._counts_before = self._counts.copy()
+        self._counts_before = self.counts.copy()
         self._summed_up_ns = now
-        message = DiagnosticStatus()
-        message.level = self.status.level
-        message.name = self.name
-        message.message = self.status.sentence + (f" {self.detail}" if self.detail else "")
-        message.hardware_id = self.hardware_id
-        message.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        return message
+        return DiagnosticStatus(
+            level=self.status.level,
+            name=self.name,
+            message=f"{self.status.sentence} {self.detail}".rstrip(),
+            hardware_id=self.hardware_id,
+            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
+        )
 
     def array(self, stamp: object) -> DiagnosticArray:
         """Return the report as what travels on /diagnostics."""
-        message = DiagnosticArray()
+        message = DiagnosticArray(status=[self.message()])
         message.header.stamp = stamp
-        message.status = [self.message()]
         return message

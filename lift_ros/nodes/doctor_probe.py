@@ -7,11 +7,11 @@ installation may end the process that looks at it, so nobody looks in the doctor
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,35 +21,18 @@ from rclpy.utilities import get_rmw_implementation_identifier
 
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Mode, Source
+from lift_ros.graph.transport import distribution, rclpy_version
 from lift_ros.messages.records import decode_proposal, decode_query, encode_proposal, encode_query
 from lift_ros.nodes.executor import make_executor, spin
 
 ROUND_TRIPS = 100
 WARM_UP = 10
 SIZE = 5
-DISTRIBUTIONS = {7: "jazzy", 9: "kilted"}
-
-
-def rclpy_version() -> str:
-    """Return the version of rclpy, whether it came from PyPI or from apt."""
-    for name in ("ros-rclpy", "rclpy"):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return "unknown"
 
 
 def facts() -> dict[str, str]:
     """Return which ROS this is and where its build of our messages lies; raises where one of them is missing."""
-    version = rclpy_version()
-    major = version.split(".")[0]
-    by_version = DISTRIBUTIONS.get(int(major), "unknown") if major.isdigit() else "unknown"
-    found = {
-        "rclpy": version,
-        "distribution": os.environ.get("ROS_DISTRO") or by_version,
-        "rmw": get_rmw_implementation_identifier(),
-    }
+    found = {"rclpy": rclpy_version(), "distribution": distribution(), "rmw": get_rmw_implementation_identifier()}
     try:
         import lift_ros.msg as msg
 
@@ -59,6 +42,13 @@ def facts() -> dict[str, str]:
     # <prefix>/lib/python3.x/site-packages/lift_ros/msg/__init__.py
     prefix = Path(str(msg.__file__)).parents[5]
     return found | {"definitions": str(prefix / "share" / "lift_ros" / "msg")}
+
+
+def _spin(node: Node, should_stop: Callable[[], bool], limit: float) -> None:
+    executor = make_executor(node.get_logger())
+    executor.add_node(node)
+    deadline = time.monotonic() + limit
+    spin(executor, lambda: should_stop() or time.monotonic() > deadline)
 
 
 def echo(topic: str, parent: int, limit: float) -> None:
@@ -76,10 +66,7 @@ def echo(topic: str, parent: int, limit: float) -> None:
         publisher.publish(encode_proposal(proposal))
 
     node.create_subscription(QueryMessage, f"{topic}/query", answer, 10, raw=True)
-    executor = make_executor(node.get_logger())
-    executor.add_node(node)
-    deadline = time.monotonic() + limit
-    spin(executor, lambda: os.getppid() != parent or time.monotonic() > deadline)
+    _spin(node, lambda: os.getppid() != parent, limit)
 
 
 class Ping(Node):
@@ -123,10 +110,7 @@ def ping(topic: str, limit: float) -> dict[str, float]:
     """Measure round trips over `topic` and return their latency in milliseconds."""
     rclpy.init()
     node = Ping(topic)
-    executor = make_executor(node.get_logger())
-    executor.add_node(node)
-    deadline = time.monotonic() + limit
-    spin(executor, lambda: node.is_done() or time.monotonic() > deadline)
+    _spin(node, node.is_done, limit)
     if not node.is_done():
         raise TimeoutError(f"{len(node.seconds)} of {ROUND_TRIPS + WARM_UP} round trips in {limit:.0f} s")
     milliseconds = 1000.0 * np.array(node.seconds[WARM_UP:])

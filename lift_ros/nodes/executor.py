@@ -1,15 +1,30 @@
-"""The executor of every node, and how it is spun."""
+"""ROS in a process of ours: how it is set up, the executor of every node, and how it is spun."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from lift_ros.graph.transport import prepare_transport
 
 # EventsExecutor never calls back when it is spun without a time limit (rclpy 7.1.6 and 9.1.2).
 SPIN_SECONDS = 0.1
+
+
+@contextlib.contextmanager
+def ros(arguments: Sequence[str] = ()) -> Iterator[None]:
+    """Set ROS up for the duration of the block; signals are left to whoever opens it."""
+    prepare_transport()
+    rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield
+    finally:
+        rclpy.try_shutdown()
 
 
 def make_executor(logger: Any) -> Executor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from typing import Any
 
@@ -11,7 +10,6 @@ from sensor_msgs.msg import Image, JointState
 from lift_ros.array_types import ByteArray
 from lift_ros.graph import qos
 from lift_ros.messages.pictures import image_fields
-from lift_ros.nodes.base import run
 from lift_ros.nodes.simulator import SimulatorNode
 from lift_ros.positioning.problem import Observed, Problem
 from lift_ros.scenario import Scenario
@@ -55,10 +53,4 @@ class FetchSimulator(SimulatorNode):
         return message
 
 
-def main() -> int:
-    """Run the node."""
-    return run(FetchSimulator)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = FetchSimulator.main

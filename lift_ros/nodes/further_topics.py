@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.errors import UserError
+from lift_ros.graph.qos import quality
 from lift_ros.nodes.message_types import message_class
 
 DEPTH = 1000
@@ -53,12 +54,7 @@ class FurtherTopics:
         # What the least of all publishers offers reaches us from every one of them.
         reliable = all(profile.reliability == ReliabilityPolicy.RELIABLE for profile in offered)
         latched = bool(offered) and all(profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for profile in offered)
-        profile = QoSProfile(
-            history=HistoryPolicy.KEEP_LAST,
-            depth=DEPTH,
-            reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
-        )
+        profile = quality(DEPTH, reliable=reliable, latched=latched)
         definition, type_hash = describe_type(types[0])
         topic = RecordedTopic(name, types[0], definition, type_hash, _qos_text(reliable, latched))
         kind = message_class(types[0])

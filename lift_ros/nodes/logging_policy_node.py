@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from lift_ros.collection.records import Source
-from lift_ros.nodes.base import run
 from lift_ros.nodes.policy import PolicyNode
-from lift_ros.policies.protocol import Policy
 
 
 class LoggingPolicy(PolicyNode):
@@ -23,15 +20,5 @@ class LoggingPolicy(PolicyNode):
         self.serve(self.make_policy() or self.scenario.make_logging_policy())
         self.connect()
 
-    def needs_beginning(self, policy: Policy) -> bool:
-        """Say yes: a routine keeps state, and half an episode of one that lost it would not be its trajectory."""
-        return True
 
-
-def main() -> int:
-    """Run the node."""
-    return run(LoggingPolicy)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = LoggingPolicy.main

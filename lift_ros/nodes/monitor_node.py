@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import deque
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from lift_ros.graph import qos
 from lift_ros.graph.live_view import RunStatus
 from lift_ros.graph.parameters import Parameter
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 
 DISTANCES_KEPT = 64
@@ -37,7 +36,6 @@ class Monitor(LiftNode):
     def __init__(self) -> None:
         super().__init__()
         self._seen = RunStatus()
-        self._distances: deque[float] = deque(maxlen=DISTANCES_KEPT)
         self._step_times: deque[float] = deque()
         self._steps_of_ended = 0
         self._troubles: dict[str, str] = {}
@@ -60,7 +58,7 @@ class Monitor(LiftNode):
         seen.augmented_steps += step.source == Source.AUGMENTOR
         seen.model = step.model_hash or seen.model
         if step.reward == step.reward:
-            self._distances.append(-step.reward)
+            seen.distances = [*seen.distances, -step.reward][-DISTANCES_KEPT:]
         self._step_times.append(time.monotonic())
 
     def _on_episode(self, end: EpisodeEnd) -> None:
@@ -89,15 +87,8 @@ class Monitor(LiftNode):
         while self._step_times and now - self._step_times[0] > RATE_WINDOW_S:
             self._step_times.popleft()
         self._seen.steps_per_second = len(self._step_times) / RATE_WINDOW_S
-        self._seen.distances = list(self._distances)
         self._seen.trouble = "; ".join(f"{name}: {text}" for name, text in self._troubles.items())
         print(json.dumps(asdict(self._seen)), flush=True)
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Monitor)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Monitor.main

@@ -152,18 +152,7 @@ class PlantNode(LiftNode):
     # --- answers ---------------------------------------------------------------------------------------------------
 
     def _answer(self, observed: Observed) -> None:
-        self._last = Observation(
-            episode=self._episode or 0,
-            step=self._executed,
-            values=observed.values,
-            position=observed.position,
-            goal=observed.goal,
-            context=observed.context,
-            reward=observed.reward,
-            terminated=observed.terminated,
-            image=observed.image,
-            time_ns=time.time_ns(),
-        )
+        self._last = Observation.of(self._episode or 0, self._executed, observed, time.time_ns())
         self._publish(self._last)
         if observed.terminated:
             self._over = True

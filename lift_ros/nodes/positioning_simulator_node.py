@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
-from lift_ros.nodes.base import run
 from lift_ros.nodes.simulator import SimulatorNode
 
 
@@ -16,10 +13,4 @@ class PositioningSimulator(SimulatorNode):
     kinds = ("positioning",)
 
 
-def main() -> int:
-    """Run the node."""
-    return run(PositioningSimulator)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = PositioningSimulator.main

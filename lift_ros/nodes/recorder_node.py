@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 import time
 import uuid
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics, topic_names
 from lift_ros.nodes.markers import trajectory_markers
@@ -35,6 +35,19 @@ QUIET_SECONDS = 0.25
 def _with_bytes(message: str, decode: Callable[[bytes], Any]) -> Callable[[bytes], tuple[Any, bytes]]:
     """Return a reader that keeps the bytes: they go into the bag as they came."""
     return lambda data: (decode(data), whole_bytes(message, data))
+
+
+def _or_fail(handle: Callable[..., None]) -> Callable[..., None]:
+    """Return a handler of the recorder that ends recording where what was received cannot be written."""
+
+    @functools.wraps(handle)
+    def guarded(recorder: Recorder, *received: Any) -> None:
+        try:
+            handle(recorder, *received)
+        except UserError as error:
+            recorder._fail(error)
+
+    return guarded
 
 
 class Recorder(LiftNode):
@@ -113,6 +126,7 @@ class Recorder(LiftNode):
 
     # --- records ---------------------------------------------------------------------------------------------------
 
+    @_or_fail
     def _on_step(self, received: tuple[Step, bytes]) -> None:
         step, data = received
         received_ns = time.monotonic_ns()
@@ -133,11 +147,7 @@ class Recorder(LiftNode):
             self._write(self._writer, step, data, received_ns)
 
     def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
-        try:
-            writer.write_step(step, data)
-        except UserError as error:
-            self._fail(error)
-            return
+        writer.write_step(step, data)
         self._steps.append((step, data))
         self._confirm(Receipt(step.episode, step.index))
         self.diagnostics.count("steps")
@@ -158,11 +168,9 @@ class Recorder(LiftNode):
             return
         self.get_logger().warning(f"episode {self._writer.next_episode} was left without an end; kept as recovered")
         self._close_writer()
-        try:
-            self._open(self._token)
-        except UserError as error:
-            self._fail(error)
+        self._open(self._token)
 
+    @_or_fail
     def _on_episode(self, received: tuple[EpisodeEnd, bytes]) -> None:
         end, data = received
         index = end.episode.index
@@ -183,26 +191,19 @@ class Recorder(LiftNode):
             self._finish_episode(self._writer, end, data, received_ns)
 
     def _finish_episode(self, writer: RunWriter, end: EpisodeEnd, data: bytes, received_ns: int) -> None:
-        try:
-            writer.finish_episode(end.episode, data)
-        except UserError as error:
-            self._fail(error)
-            return
+        writer.finish_episode(end.episode, data)
         self._ended, self._shown, self._steps = data, [step for step, _ in self._steps], []
         self._announce()
         self._confirm(Receipt(end.episode.index, None))
         self.diagnostics.count("episodes")
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
 
+    @_or_fail
     def _on_further(self, topic: RecordedTopic, data: bytes) -> None:
         if self._writer is None:
             self.drop("message of a further topic while recording has failed")
             return
-        try:
-            self._writer.write_other(topic, data, time.time_ns())
-        except UserError as error:
-            self._fail(error)
-            return
+        self._writer.write_other(topic, data, time.time_ns())
         self.diagnostics.count(f"messages of {topic.name}")
 
     def _confirm(self, receipt: Receipt) -> None:
@@ -232,10 +233,4 @@ class Recorder(LiftNode):
         self._close_writer()
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Recorder)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Recorder.main

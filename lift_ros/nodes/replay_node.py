@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import rclpy
 import yaml
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 
 from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
-from lift_ros.graph.transport import prepare_transport
+from lift_ros.graph.qos import quality
+from lift_ros.nodes.executor import ros
 from lift_ros.nodes.message_types import message_class
 
 QUEUE = 1000
@@ -44,12 +43,7 @@ def quality_of(topic: RecordedTopic) -> QoSProfile:
         profiles = []
     durabilities = [profile.get("durability") for profile in profiles if isinstance(profile, dict)]
     latched = bool(durabilities) and all(entry in (1, "transient_local") for entry in durabilities)
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=QUEUE,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
-    )
+    return quality(QUEUE, latched=latched)
 
 
 class ReplayNode(Node):
@@ -70,14 +64,11 @@ class ReplayNode(Node):
             self._unchecked[topic.name] = kind
             self.report.published[topic.name] = 0
 
-    def wait_for_readers(self, seconds: float) -> bool:
-        """Wait until somebody listens to each of the topics; False where that did not happen in time."""
+    def wait_for_readers(self, seconds: float) -> None:
+        """Wait until somebody listens to each of the topics, but not longer than that."""
         deadline = time.monotonic() + seconds
-        while not all(talker.get_subscription_count() for talker in self._talkers.values()):
-            if time.monotonic() >= deadline:
-                return False
+        while time.monotonic() < deadline and not all(map(Publisher.get_subscription_count, self._talkers.values())):
             time.sleep(POLL_SECONDS)
-        return True
 
     def publish(self, message: RecordedMessage) -> None:
         """Publish one recorded message as it is; the first of each topic is decoded to see that types agree."""
@@ -98,11 +89,6 @@ class ReplayNode(Node):
         """Wait until readers have confirmed what they were sent."""
         for talker in self._talkers.values():
             talker.wait_for_all_acked(Duration(seconds=LAST_WORDS_SECONDS))
-
-    @property
-    def empty(self) -> bool:
-        """Whether none of the topics can be published."""
-        return not self._talkers
 
 
 def _decodes(data: bytes, kind: Any) -> bool:
@@ -127,13 +113,10 @@ def replay(
     if not rate > 0:
         raise UserError(f"--rate {rate:g} must be more than 0; 2 is twice the original speed")
     chosen = choose_topics(run, topics)
-    prepare_transport()
-    # Ctrl-C ends the command as it ends any other; ROS is shut down below.
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
+    with ros():
         node = ReplayNode(chosen.values(), prefix)
         try:
-            if node.empty:
+            if not node.report.published:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in node.report.skipped.items())
                 raise UserError(f"run {run}: none of its topics can be published: {reasons or 'it has none'}")
             node.wait_for_readers(wait)
@@ -145,5 +128,3 @@ def replay(
                     return node.report
         finally:
             node.destroy_node()
-    finally:
-        rclpy.try_shutdown()

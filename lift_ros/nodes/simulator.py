@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
@@ -18,11 +17,9 @@ class SimulatorNode(PlantNode):
 
     kinds: tuple[str, ...]  # of plants that this node simulates
 
-    def __init__(self, **options: Any) -> None:
-        self.problem: Problem
-        self._observed: Observed
-        self._done_ns = 0
-        super().__init__(**options)
+    problem: Problem
+    _observed: Observed
+    _done_ns = 0
 
     def make_problem(self, scenario: Scenario) -> Problem:
         """Return the problem to simulate."""

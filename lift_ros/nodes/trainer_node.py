@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_receipt, encode_model
-from lift_ros.nodes.base import LiftNode, run
+from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.training.job import TrainingJob
 
@@ -170,10 +169,4 @@ def _count_episodes(path: Path) -> int:
     return last + 1 - under_way
 
 
-def main() -> int:
-    """Run the node."""
-    return run(Trainer)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Trainer.main

@@ -38,15 +38,20 @@ def test_a_matrix_is_no_action() -> None:
     assert check_action(np.zeros((1, 2)), LIMITS) is Rejection.WRONG_SIZE
 
 
-@pytest.mark.parametrize("rejection", [reason for reason in Rejection if reason is not Rejection.NONE])
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (np.empty(0), "proposed no action"),
+        (np.zeros(3), "of shape (3,), the plant needs (2,)"),
+        (np.array([np.nan, 0.0]), "that is not finite"),
+        (np.array([0.3, 0.4]), "of length 0.5, the limit is 0.3"),
+    ],
+)
 @pytest.mark.parametrize("source", list(Source))
-def test_every_reason_has_a_sentence_that_names_the_culprit(rejection: Rejection, source: Source) -> None:
-    sentence = describe(rejection, source, np.array([1.0, 2.0]), LIMITS)
+def test_every_reason_has_a_sentence_that_names_the_culprit(action: np.ndarray, words: str, source: Source) -> None:
+    sentence = describe(check_action(action, LIMITS), source, action, LIMITS)
     assert source.name.lower().replace("_", " ") in sentence
-
-
-def test_no_reason_has_no_sentence() -> None:
-    assert describe(Rejection.NONE, Source.AUGMENTOR, np.zeros(2), LIMITS) == ""
+    assert words in sentence
 
 
 # Whether a plant executes ---------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def test_the_record_is_repeated_while_no_receipt_comes_and_nothing_moves(talk: C
     assert [(step.episode, step.step) for step in talk.steps.take()] == [(0, 0)] * 4
     assert talk.commands() == []
     assert talk.status is Status.WAITING_FOR_RECORDER
-    assert talk.node.diagnostics.counted("repeats") == 3
+    assert talk.node.diagnostics.counts["repeats"] == 3
 
 
 def test_pause_withholds_the_next_move_and_resume_makes_it(talk: Conversation) -> None:
@@ -265,7 +265,7 @@ def test_augmentor_that_missed_a_deadline_is_not_waited_for_until_it_speaks() ->
         talk.observe(0, 3)
         steps = talk.steps.take()
         assert [step.source for step in steps] == [LOGGING, LOGGING, AUGMENTOR]
-        assert node.diagnostics.counted("deadlines missed: augmentor") == 1
+        assert node.diagnostics.counts["deadlines missed: augmentor"] == 1
 
 
 def test_parameters_set_at_run_time_reach_the_run(talk: Conversation) -> None:

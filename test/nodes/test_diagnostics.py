@@ -27,8 +27,8 @@ def test_report_holds_status_counts_rates_latencies_and_drops() -> None:
     for duration in (1_000_000, 2_000_000, 9_000_000):
         diagnostics.latency("step", duration)
         diagnostics.count("steps")
-    diagnostics.drop("other step")
-    diagnostics.drop("other step")
+    diagnostics.drops["other step"] += 1
+    diagnostics.drops["other step"] += 1
     message = diagnostics.message()
     values = values_of(message)
     assert (message.name, message.hardware_id, message.level) == ("/lift/arbiter", "/lift", DiagnosticStatus.WARN)

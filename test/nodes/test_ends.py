@@ -54,7 +54,7 @@ def test_signals_end_every_node_with_status_0_and_no_complaint(graph: LiveGraph)
 
 @pytest.mark.parametrize("executable", ["arbiter", "recorder"])
 def test_help_describes_the_parameters(executable: str) -> None:
-    command = [sys.executable, "-m", f"lift_ros.nodes.{executable}_node", "--help"]
+    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=ENOUGH, check=True)
     assert all(f"  {parameter.name}  (" in done.stdout for parameter in PARAMETERS[executable])
 
@@ -72,7 +72,7 @@ def test_help_describes_the_parameters(executable: str) -> None:
 def test_bad_input_ends_with_status_2_and_one_sentence(
     executable: str, words: list[str], message: str, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", f"lift_ros.nodes.{executable}_node", *words]
+    command = [sys.executable, "-m", "lift_ros.nodes", executable, *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=ENOUGH, check=False)
     assert done.returncode == 2
     assert message in done.stderr

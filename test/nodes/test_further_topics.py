@@ -69,7 +69,7 @@ def test_topic_that_appears_later_is_recorded_whatever_its_quality(recorder: Rec
 
     def arrived() -> bool:
         publisher.publish(Float64(data=1.5))
-        return recorder.diagnostics.counted("messages of /force") > 0
+        return recorder.diagnostics.counts["messages of /force"] > 0
 
     until(recorder, arrived)
     recorder.close()

@@ -136,7 +136,7 @@ def test_leaving_the_workspace_is_refused(tell: Told) -> None:
     up = np.array([0.0, 0.3])
     tell(Reset(4, 9), *(Move(4, step, up) for step in range(3)))
     assert tell(Move(4, 3, up)) == [(4, 3, int(Refusal.OUTSIDE_WORKSPACE))]
-    assert tell.rig.diagnostics.counted("refused: outside workspace") == 1
+    assert tell.rig.diagnostics.counts["refused: outside workspace"] == 1
 
 
 def test_nothing_moves_after_the_goal_is_reached(tell: Told) -> None:

@@ -91,7 +91,7 @@ def test_queries_are_answered_in_order(routine: Asked) -> None:
 
 def test_repeated_query_is_answered_from_memory(routine: Asked) -> None:
     assert routine(query(0), query(1), query(1), query(2)) == [[0.001, 0.0], [0.002, 0.0], [0.002, 0.0], [0.003, 0.0]]
-    assert routine.node.diagnostics.counted("repeats") == 1
+    assert routine.node.diagnostics.counts["repeats"] == 1
 
 
 def test_handoff_resets_before_the_answer(routine: Asked) -> None:
@@ -127,7 +127,7 @@ def test_routine_that_raises_in_an_episode_answers_with_nothing(routine: Asked) 
 def test_routine_that_raises_before_the_first_move_keeps_silent(routine: Asked) -> None:
     routine.node.serve(AlwaysFailing())
     assert routine(query(0), query(0)) == []
-    assert routine.node.diagnostics.counted("errors of the policy") == 2
+    assert routine.node.diagnostics.counts["errors of the policy"] == 2
 
 
 def test_routine_of_ones_own_is_loaded_by_name() -> None:

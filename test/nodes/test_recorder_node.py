@@ -162,7 +162,7 @@ def test_failure_is_told_once_nothing_is_confirmed_after_it_and_it_recovers(feed
     token = feed.announced()[1]
     writer: Any = feed.node._writer
 
-    def fail(_: Step) -> None:
+    def fail(_step: Step, _data: bytes) -> None:
         raise BagError("the disk is full", bag=run, remedy="Free space.")
 
     writer.write_step = fail

@@ -131,8 +131,8 @@ def test_nothing_to_publish_is_an_error(run: Path, ros_domain: int) -> None:
 def test_latched_topics_stay_latched() -> None:
     profiles = [("- durability: 1", 1), ("- durability: transient_local", 1), ("- durability: volatile", 2), ("", 2)]
     for text, durability in profiles:
-        assert quality_of(RecordedTopic("/t", "a/msg/B", text)).durability.value == durability
-    assert quality_of(RecordedTopic("/t", "a/msg/B", ": [")).durability.value == 2
+        assert quality_of(RecordedTopic("/t", "a/msg/B", "", qos=text)).durability.value == durability
+    assert quality_of(RecordedTopic("/t", "a/msg/B", "", qos=": [")).durability.value == 2
 
 
 def test_message_classes_are_found_by_name() -> None:

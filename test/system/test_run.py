@@ -130,6 +130,6 @@ def _nodes_of(domain: str) -> list[str]:
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            if f"ROS_DOMAIN_ID={domain}\0".encode() in environment and "lift_ros.nodes." in command:
+            if f"ROS_DOMAIN_ID={domain}\0".encode() in environment and "lift_ros.nodes" in command:
                 found.append(command)
     return found

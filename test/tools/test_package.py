@@ -34,7 +34,11 @@ def test_manifest_names_all_ros_packages_that_nodes_import() -> None:
 
 def modules_with_main() -> set[str]:
     nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-    return {f"lift_ros.nodes.{path.stem}" for path in nodes if "\ndef main(" in path.read_text()} | {"lift_ros.cli"}
+    return {
+        f"lift_ros.nodes.{path.stem}"
+        for path in nodes
+        if re.search(r"^(def main\(|main = )", path.read_text(), re.MULTILINE)
+    } | {"lift_ros.cli"}
 
 
 def test_setup_lists_lift_and_every_node() -> None:
