@@ -186,7 +186,7 @@ def _qos(profiles: str) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def summarise(path: Path) -> FileSummary:
+def summarise_file(path: Path) -> FileSummary:
     """Return what metadata.yaml says about a finished file, from the file itself."""
     with located(path):
         announced, statistics = read_summary(file_bytes(path, whole=False))

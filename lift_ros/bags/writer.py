@@ -19,7 +19,7 @@ from lift_ros.bags.faults import BagError, DiskFull
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run
 from lift_ros.bags.journal import Journal
 from lift_ros.bags.mcap_records import RecordedTopic
-from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise, sync_directory
+from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise_file, sync_directory
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.recovery import recover_journal
 from lift_ros.bags.topics import EPISODE, STEP
@@ -222,7 +222,7 @@ class RunWriter:
             metadata.announce(topic)
         for name in listing.finished:
             if name not in metadata.files:
-                metadata.add(summarise(self.path / name))
+                metadata.add(summarise_file(self.path / name))
         with self._failures("the run cannot be written"):
             if listing.journal is not None:
                 summary = recover_journal(self.path / listing.journal, metadata.facts, sync=self._sync)

@@ -31,7 +31,7 @@ from lift_ros.collection.exchange import (
     State,
     Stop,
 )
-from lift_ros.collection.proposals import REJECTION_OF, check_action, describe, judge_augmentation
+from lift_ros.collection.proposals import REJECTION_OF, check_action, describe_rejection, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.positioning.problem import Limits
@@ -188,7 +188,7 @@ class EpisodeUnderWay:
         if event.source is self._indispensable:
             rejection = check_action(event.action, self._limits)
             if rejection is not Rejection.NONE:
-                self._reason = describe(rejection, event.source, event.action, self._limits)
+                self._reason = describe_rejection(rejection, event.source, event.action, self._limits)
         return None
 
     def _note_deadline(self, event: Deadline, state: State) -> Drop | None:

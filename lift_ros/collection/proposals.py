@@ -61,7 +61,7 @@ def refusal_of(action: FloatArray, position: FloatArray, limits: Limits, *, stop
     return _REFUSAL_OF[judge_augmentation(action, position, limits)]
 
 
-def describe(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:
+def describe_rejection(rejection: Rejection, source: Source, action: FloatArray, limits: Limits) -> str:
     """Return one sentence for the reason of an aborted episode, where `check_action` found one against `action`."""
     who = "the logging policy" if source is Source.LOGGING_POLICY else "the augmentor"
     match rejection:

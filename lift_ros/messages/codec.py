@@ -19,7 +19,7 @@ import numpy as np
 
 from lift_ros.messages.definitions import constants
 from lift_ros.messages.errors import MessageError
-from lift_ros.messages.layout import ENCAPSULATION, Kind, Layout, Part, layout, parts, stated_sizes
+from lift_ros.messages.layout import ENCAPSULATION, Kind, Layout, MessagePart, layout, parts, stated_sizes
 from lift_ros.messages.pictures import image_array, image_fields
 
 LITTLE_ENDIAN = b"\x00\x01\x00\x00"
@@ -109,7 +109,7 @@ class _EncoderSource:
             "    except (error, TypeError, AttributeError, OverflowError) as reason:\n        explain(record, reason)\n"
         )
 
-    def _add(self, part: Part, name: str) -> None:
+    def _add(self, part: MessagePart, name: str) -> None:
         value = self._value(part)
         match part.kind:
             case Kind.NUMBER:
@@ -141,7 +141,7 @@ class _EncoderSource:
                 self._pixels.append(name)
                 self._packs.append([])
 
-    def _add_number(self, part: Part, name: str, value: str) -> None:
+    def _add_number(self, part: MessagePart, name: str, value: str) -> None:
         if part.name in self._fixed:
             self._packs[-1].append(value)
             return
@@ -155,7 +155,7 @@ class _EncoderSource:
         elif part.code in "df":
             self._conditions.append(f"({name} == {name} and {name} - {name} != 0.0)")
 
-    def _value(self, part: Part) -> str:
+    def _value(self, part: MessagePart) -> str:
         if part.name in self._fixed:
             return f"fixed[{part.name!r}]"
         if part.name == "header.frame_id":
@@ -194,7 +194,7 @@ def _explain(message: str, names: Mapping[str, str], fixed: Mapping[str, Any], r
         raise MessageError("a field", reason, f"what {message} can hold")
 
 
-def _check(message: str, part: Part, value: Any) -> None:
+def _check(message: str, part: MessagePart, value: Any) -> None:
     if part.kind is Kind.VECTOR:
         if not isinstance(value, np.ndarray) or value.ndim != 1:
             shape = getattr(value, "shape", None)
@@ -219,7 +219,7 @@ def check_constant(message: str, name: str, value: int) -> None:
         raise MessageError(name, value, "one of " + ", ".join(f"{key} ({word})" for key, word in known.items()))
 
 
-def check_vector(message: str, part: Part, values: list[float]) -> None:
+def check_vector(message: str, part: MessagePart, values: list[float]) -> None:
     """Refuse a vector that is too long, or not finite where it must be."""
     if part.bound and len(values) > part.bound:
         raise MessageError(part.name, f"{len(values)} entries long", f"at most {part.bound}")
@@ -296,7 +296,7 @@ def make_decoder(
     return decode
 
 
-def _read_lines(part: Part, number: int, attribute: str, hint: Any, picture: int) -> list[str]:
+def _read_lines(part: MessagePart, number: int, attribute: str, hint: Any, picture: int) -> list[str]:
     """Return the statements that read and check one part."""
     value, first, last, name = f"v{number}", f"a{number}", f"b{number}", repr(part.name)
     match part.kind:

@@ -44,7 +44,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class MessagePart:
     """A field, or a part of the header."""
 
     name: str
@@ -60,21 +60,21 @@ class Part:
 
 
 @lru_cache
-def parts(message: str) -> tuple[Part, ...]:
+def parts(message: str) -> tuple[MessagePart, ...]:
     """Return the parts of a message in their order."""
-    found: list[Part] = []
+    found: list[MessagePart] = []
     for field in fields(message):
         if field.type_name == "std_msgs/msg/Header":
-            found += (Part(field.name, Kind.STAMP), Part(f"{field.name}.frame_id", Kind.TEXT))
+            found += (MessagePart(field.name, Kind.STAMP), MessagePart(f"{field.name}.frame_id", Kind.TEXT))
         elif field.type_name == "builtin_interfaces/msg/Time":
-            found.append(Part(field.name, Kind.STAMP))
+            found.append(MessagePart(field.name, Kind.STAMP))
         elif field.type_name == "sensor_msgs/msg/Image":
-            found.append(Part(field.name, Kind.PICTURE))
+            found.append(MessagePart(field.name, Kind.PICTURE))
         elif field.type_name == "string" and not field.is_sequence:
-            found.append(Part(field.name, Kind.TEXT, bound=field.bound))
+            found.append(MessagePart(field.name, Kind.TEXT, bound=field.bound))
         elif field.type_name in _CODES:
             kind = Kind.VECTOR if field.is_sequence else Kind.NUMBER
-            found.append(Part(field.name, kind, _CODES[field.type_name], field.bound))
+            found.append(MessagePart(field.name, kind, _CODES[field.type_name], field.bound))
         else:
             raise NotImplementedError(f"{message}.{field.name} is a {field.type_name}, which no codec here knows")
     return tuple(found)
@@ -115,7 +115,7 @@ class Layout:
         """Whether the sizes that a message states are those of this layout; only then it lies as assumed."""
         return self._states is not None and self._states(values) == self.sizes
 
-    def _add_part(self, part: Part) -> None:
+    def _add_part(self, part: MessagePart) -> None:
         for code, sized in part.items:
             if sized:
                 self._stated.append(self._count)

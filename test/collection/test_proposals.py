@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lift_ros.collection.exchange import Refusal
-from lift_ros.collection.proposals import RELATIVE_TOLERANCE, check_action, describe, judge_augmentation, refusal_of
+from lift_ros.collection.proposals import (
+    RELATIVE_TOLERANCE,
+    check_action,
+    describe_rejection,
+    judge_augmentation,
+    refusal_of,
+)
 from lift_ros.collection.records import Rejection, Source
 from lift_ros.positioning.problem import Limits
 
@@ -49,7 +55,7 @@ def test_a_matrix_is_no_action() -> None:
 )
 @pytest.mark.parametrize("source", list(Source))
 def test_every_reason_has_a_sentence_that_names_the_culprit(action: np.ndarray, words: str, source: Source) -> None:
-    sentence = describe(check_action(action, LIMITS), source, action, LIMITS)
+    sentence = describe_rejection(check_action(action, LIMITS), source, action, LIMITS)
     assert source.name.lower().replace("_", " ") in sentence
     assert words in sentence
 
