@@ -11,7 +11,7 @@ from pathlib import Path
 from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.evaluation.report import phase_summaries, text_table, write_report
+from lift_ros.evaluation.report import text_table, write_report
 from lift_ros.evaluation.report_content import collect_content
 from lift_ros.graph.run import GraphResult, run_graph
 from lift_ros.graph.table import GraphOptions
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         commands=_commands(arguments, sizes),
     )
     write_report(content, folder / "report.html")
-    print(f"\n{text_table(phase_summaries(content.episodes))}\n")
+    print(f"\n{text_table(content.episodes)}\n")
     print(f"report: {folder / 'report.html'} (opens offline in any browser); whole story: {seconds:.0f} s")
     return 0 if any(episode.outcome == Outcome.REACHED for episode in read_run(evaluated)) else 1
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             advance=lambda name: bar.advance(1, note=name),
         )
     if arguments.plot is not None:
-        from lift_ros.evaluation.convergence_plot import plot_convergence
+        from lift_ros.evaluation.plots import plot_convergence
 
         threshold = float(scenario.plant.parameters["threshold"])
         plot_convergence(arguments.plot, comparison.results, threshold, scenario.name)
