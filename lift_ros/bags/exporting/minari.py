@@ -79,10 +79,10 @@ def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
     None for other plants, for runs of different scenarios, and where the environment lacks one of the parameters.
     """
-    plants = [parameters.get("plant") for entry in facts if isinstance(parameters := entry.get("parameters"), dict)]
-    if len(plants) < len(facts) or any(plant != plants[0] for plant in plants) or not isinstance(plants[0], dict):
+    first, *others = [(entry.get("parameters") or {}).get("plant") or {} for entry in facts]
+    if any(other != first for other in others):
         return None
-    parameters = dict(plants[0])
+    parameters = dict(first)
     if parameters.pop("kind", None) != "positioning" or parameters.get("distortion") == "scale":
         return None
     arguments = {name: parameters.get(name) for name in inspect.signature(ActivePositioning).parameters}
