@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 
 import numpy as np
 
@@ -45,15 +46,12 @@ def compare(
     if not seeds:
         raise UserError("evaluation needs at least one seed")
     everyone = [seed for base in seeds for seed in context_seeds(base, contexts)]
-    problem = scenario.make_problem()
     results: dict[str, Convergence] = {}
-    try:
+    with closing(scenario.make_problem()) as problem:
         for name, policy in {**models, **yardsticks(scenario)}.items():
             patience = problem.step_limit if name == LOGGING_POLICY else steps
             results[name] = converge(scenario, policy, everyone, steps=steps, patience=patience, problem=problem)
             advance(name)
-    finally:
-        problem.close()
     return results
 
 

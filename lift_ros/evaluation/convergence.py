@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -94,12 +95,8 @@ def converge(
     patience = steps if patience is None else max(steps, patience)
     if isinstance(policy, BatchPolicy) and scenario.plant.kind == "positioning":
         return _converge_batched(scenario, policy, seeds, steps, patience)
-    own = scenario.make_problem() if problem is None else problem
-    try:
-        return _converge_one_by_one(own, policy, seeds, steps, patience)
-    finally:
-        if problem is None:
-            own.close()
+    with closing(scenario.make_problem()) if problem is None else nullcontext(problem) as plant:
+        return _converge_one_by_one(plant, policy, seeds, steps, patience)
 
 
 def _converge_batched(

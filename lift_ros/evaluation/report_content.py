@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,6 @@ def collect_content(
 def render_episode(scenario: Scenario, episode: Episode, count: int = 8, size: int = 224) -> Frames:
     """Return evenly spread frames of an episode: its seed and actions repeat it exactly in the simulator."""
     wanted = set(np.linspace(0, len(episode.steps), count).round().astype(int).tolist())
-    problem = scenario.make_problem(render_size=size)
-    try:
+    with closing(scenario.make_problem(render_size=size)) as problem:
         seen = [problem.reset(episode.seed), *(problem.step(step.action) for step in episode.steps)]
-        return {step: image for step in sorted(wanted) if (image := seen[step].image) is not None}
-    finally:
-        problem.close()
+    return {step: image for step in sorted(wanted) if (image := seen[step].image) is not None}

@@ -65,13 +65,10 @@ def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Ite
         for episode in map(seen_part, reader):
             if not episode.steps:
                 left_out["episodes without steps"] += 1
-            elif np.isfinite(episode.episode_return):
-                yield episode
-            else:
-                labelled, missing = hindsight([episode])
-                for reason, count in missing.items():
-                    left_out[f"episodes without rewards that {reason}"] += count
-                yield from labelled
+                continue
+            labelled, missing = hindsight([episode])
+            left_out.update({f"episodes without rewards that {reason}": count for reason, count in missing.items()})
+            yield from labelled
 
 
 def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -30,7 +30,11 @@ class Stream:
 Streams = dict[str, list[Stream]]  # all that a mapping names, by what it is
 
 
-def _in_order(times: list[int], rows: list[Any]) -> Stream:
+def _stream(bag: ForeignBag, topic: str, times: list[int], rows: list[Any]) -> Stream:
+    """Return what was read in order of time, or say why there is nothing."""
+    if not rows:
+        reasons = "; ".join(f"{count}x {reason}" for reason, count in bag.dropped.items())
+        raise UserError(f"bag {bag.path}: topic {topic} gives no values{f' ({reasons})' if reasons else ''}")
     order = np.argsort(times, kind="stable")
     return Stream(np.asarray(times, dtype=np.int64)[order], np.asarray(rows)[order])
 
@@ -74,20 +78,16 @@ def read_numbers(bag: ForeignBag, source: MappedTopic, stamp: str) -> Stream:
             )
         times.append(time)
         rows.append(row)
-    if not rows:
-        reasons = "; ".join(f"{count}x {reason}" for reason, count in bag.dropped.items())
-        raise UserError(f"bag {bag.path}: topic {topic} gives no values{f' ({reasons})' if reasons else ''}")
-    return _in_order(times, rows)
+    return _stream(bag, topic, times, rows)
 
 
 def read_times(bag: ForeignBag, topic: str, stamp: str) -> Stream:
     """Read only when a topic's messages were sent, and as values when they were received."""
     if stamp == "received":
-        times = received = [time for time, _ in bag.messages(topic)]
+        pairs = [(time, time) for time, _ in bag.messages(topic)]
     else:
         pairs = [(time, received) for time, received, _ in _timed(bag, topic, stamp)]
-        times, received = [time for time, _ in pairs], [received for _, received in pairs]
-    return _in_order(times, [[time] for time in received])
+    return _stream(bag, topic, [time for time, _ in pairs], [[received] for _, received in pairs])
 
 
 def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
@@ -100,18 +100,17 @@ def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
     path = check_path(bag.types(topic), topic, bag.typename(topic), trigger.field, numeric=False)
     # A topic without header can still trigger: its received time is the best there is.
     clock = stamp if _has_header(bag, topic) else "received"
-    times, true = [], []
+    found: list[tuple[int, bool]] = []
     for time, _, message in _timed(bag, topic, clock):
         try:
-            true.append(bool(CONDITIONS[trigger.condition](value_at(message, path), trigger.limit)))
+            found.append((time, bool(CONDITIONS[trigger.condition](value_at(message, path), trigger.limit))))
         except (LookupError, TypeError, ValueError):
             raise UserError(
                 f"topic {topic}: field {trigger.field!r} cannot be compared with {trigger.limit!r} "
                 f"({trigger.condition})"
             ) from None
-        times.append(time)
-    stream = _in_order(times, true)
-    return stream.times[np.diff(stream.values.astype(int), prepend=0) > 0]
+    moments, true = np.asarray(sorted(found, key=lambda entry: entry[0]), dtype=np.int64).reshape(-1, 2).T
+    return moments[np.diff(true, prepend=0) > 0]
 
 
 def read_streams(bag: ForeignBag, mapping: Mapping) -> Streams:
