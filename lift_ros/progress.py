@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Progress:
         self._unit = unit
         self._note = ""
         self._enabled = enabled
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = stream or sys.stderr
         self._clock = clock
         self._bar = _make_bar(self._stream) if enabled and self._stream.isatty() else None
         self._started = self._shown = clock()
@@ -54,9 +53,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._enabled:
             self._show()
         if self._bar is not None:

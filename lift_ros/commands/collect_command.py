@@ -14,12 +14,13 @@ from lift_ros.array_types import FloatArray
 from lift_ros.bags import RunWriter
 from lift_ros.bags.continuation import check_continuation
 from lift_ros.collection.loop import CollectionInterrupted, collect
-from lift_ros.collection.plan import MODES, CollectionPlan
+from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Episode
+from lift_ros.commands.collection_options import add_collection_options
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
-from lift_ros.policies.augmentations import AUGMENTATION_NAMES, LEARNED, UncertaintyModel
+from lift_ros.policies.augmentations import LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
@@ -30,62 +31,67 @@ from lift_ros.training.runs import load_runs
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--scenario", required=True, metavar="NAME", help="name or YAML file of the scenario")
+    add_collection_options(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="RUN", help="run to write, or to go on with")
     parser.add_argument("--episodes", type=int, metavar="N", help="how many to add (default: the scenario's)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
     parser.add_argument("--processes", type=int, default=1, metavar="K", help="run episodes on K processes")
-    parser.add_argument("--mode", choices=MODES, default="collect", help="who acts (default: collect)")
     parser.add_argument("--images", type=int, metavar="PIXELS", help="record camera pictures of this size (Fetch)")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    lift = parser.add_argument_group("augmented collection (LIFT)")
-    augmentor = lift.add_mutually_exclusive_group()
-    augmentor.add_argument("--model", type=Path, metavar="FILE", help="let this model be the augmentor")
-    augmentor.add_argument(
-        "--augmentation", choices=AUGMENTATION_NAMES, help="or one trained on the way, or a random one (default: none)"
-    )
-    lift.add_argument(
-        "--train-after", type=int, metavar="N", help="train or fit it on the first N episodes (default: the scenario's)"
-    )
-    lift.add_argument(
-        "--p", type=float, help="probability of an augmented step (default: the scenario's, 0 without augmentor)"
-    )
-    lift.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
-    lift.add_argument(
-        "--data", type=Path, nargs="+", default=[], metavar="RUN", help="or fit the uncertainty model to these runs"
-    )
+    parser.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Collect, writing each episode as soon as it is finished."""
     scenario = load_scenario(arguments.scenario)
     augmented = bool(arguments.model or arguments.augmentation or arguments.train_after)
-    p = _choose_p(arguments, scenario, augmented)
-    budget = scenario.collection.augmentation_budget if arguments.budget is None else arguments.budget
-    episodes = scenario.collection.episodes if arguments.episodes is None else arguments.episodes
-    _check_numbers(arguments, episodes, p, budget)
-    check_continuation(arguments.out, scenario)
+    if not augmented and (arguments.p or arguments.mode != "collect"):
+        cause = f"--p {arguments.p:g}" if arguments.p else f"--mode {arguments.mode}"
+        raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
+    # Before the run is created: a wrong number must leave nothing behind.
+    check_value("--processes", arguments.processes, Key(int, low=1))
+    check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
     plan = CollectionPlan.make(
         scenario,
         mode=arguments.mode,
-        episodes=episodes,
-        p=p,
-        budget=budget,
+        episodes=arguments.episodes,
+        p=arguments.p if augmented else 0.0,
+        budget=arguments.budget,
         augmentation=arguments.augmentation,
         model=arguments.model,
         data=arguments.data,
         train_after=arguments.train_after if augmented else 0,
     )
+    episodes = check_value("--episodes", plan.episodes, COLLECTION_KEYS["episodes"])
+    check_continuation(arguments.out, scenario)
     augmentor = _make_augmentor(plan, scenario) if augmented else None
     finished: list[Episode] = []
+
+    def add_episodes(writer: RunWriter, last: int, augmentor: Policy | None) -> None:
+        """Collect the episodes before number `last`."""
+        finished.extend(
+            collect(
+                partial(scenario.make_problem, arguments.images),
+                scenario.make_logging_policy,
+                augmentor,
+                episodes=last - writer.next_episode,
+                seed=arguments.seed,
+                p=plan.p,
+                budget=plan.budget,
+                mode=plan.mode,
+                first=writer.next_episode,
+                processes=arguments.processes,
+                on_episode=writer.write_episode,
+                progress=not arguments.quiet,
+            )
+        )
+
     try:
         with RunWriter(arguments.out, plan.facts(scenario, seed=arguments.seed, made_by="collect")) as writer:
             last = writer.next_episode + episodes
             if writer.next_episode < plan.train_after:
-                finished += _collect(arguments, scenario, plan, writer, min(plan.train_after, last), NothingYet())
+                add_episodes(writer, min(plan.train_after, last), NothingYet())
             if writer.next_episode < last:
                 augmentor = _learn(arguments, scenario, plan, augmentor) if plan.train_after else augmentor
-                finished += _collect(arguments, scenario, plan, writer, last, augmentor)
+                add_episodes(writer, last, augmentor)
     except CollectionInterrupted as interruption:
         finished += interruption.episodes
         print(f"{arguments.out}: {summarise(finished)}")
@@ -105,31 +111,6 @@ class NothingYet:
     def act(self, observation: FloatArray) -> FloatArray:
         """Propose nothing."""
         return np.empty(0)
-
-
-def _collect(
-    arguments: argparse.Namespace,
-    scenario: Scenario,
-    plan: CollectionPlan,
-    writer: RunWriter,
-    last: int,
-    augmentor: Policy | None,
-) -> list[Episode]:
-    """Add the episodes before number `last`."""
-    return collect(
-        partial(scenario.make_problem, arguments.images),
-        scenario.make_logging_policy,
-        augmentor,
-        episodes=last - writer.next_episode,
-        seed=arguments.seed,
-        p=plan.p,
-        budget=plan.budget,
-        mode=plan.mode,
-        first=writer.next_episode,
-        processes=arguments.processes,
-        on_episode=writer.write_episode,
-        progress=not arguments.quiet,
-    )
 
 
 def summarise(episodes: Sequence[Episode]) -> str:
@@ -165,26 +146,6 @@ def _learn(arguments: argparse.Namespace, scenario: Scenario, plan: CollectionPl
         return augmentor
     from lift_ros.training.trainer import train  # here, since torch is slow to come and few need it
 
-    recorded, options = (
-        load_runs([arguments.out], episodes=plan.train_after),
-        preset("fast", scenario, seed=arguments.seed),
-    )
+    recorded = load_runs([arguments.out], episodes=plan.train_after)
+    options = preset("fast", scenario, seed=arguments.seed)
     return train(recorded, options, action_radius=scenario.action_radius, progress=not arguments.quiet).policy
-
-
-def _choose_p(arguments: argparse.Namespace, scenario: Scenario, augmented: bool) -> float:
-    if augmented:
-        return float(scenario.collection.p if arguments.p is None else arguments.p)
-    if arguments.p or arguments.mode != "collect":
-        cause = f"--p {arguments.p:g}" if arguments.p else f"--mode {arguments.mode}"
-        raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
-    return 0.0
-
-
-def _check_numbers(arguments: argparse.Namespace, episodes: int, p: float, budget: int) -> None:
-    # Before the run is created: a wrong number must leave nothing behind.
-    check_value("--episodes", episodes, COLLECTION_KEYS["episodes"])
-    check_value("--processes", arguments.processes, Key(int, low=1))
-    check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
-    check_value("--p", p, COLLECTION_KEYS["p"])
-    check_value("--budget", budget, COLLECTION_KEYS["augmentation_budget"])

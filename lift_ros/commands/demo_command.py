@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.evaluation.report import phase_summaries, text_table, write_report
+from lift_ros.evaluation.report import text_table, write_report
 from lift_ros.evaluation.report_content import collect_content
-from lift_ros.graph.run import GraphResult, run_graph
+from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import GraphOptions
 from lift_ros.scenario import load_scenario
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
 
 DONE_FILE = "demo-folder"
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How many episodes each part of the story gets."""
-
-    walk: int
-    lift: int
-    evaluation: int
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,25 +38,41 @@ def run(arguments: argparse.Namespace) -> int:
     """Tell the whole story; 0 when every part was completed and the learned policy arrives."""
     scenario = load_scenario(arguments.scenario)
     folder = arguments.out or Path("demo") / scenario.name
-    sizes = Sizes(arguments.walk, arguments.lift, arguments.evaluation)
     _empty(folder)
     began = time.monotonic()
     collected, evaluated, model = folder / "run", folder / "evaluation", folder / "policy.safetensors"
-    _say(f"1/4 In the graph: {sizes.walk} episodes of the routine, training, {sizes.lift} episodes with LIFT")
-    _see_through(_collection(arguments, sizes, collected))
+    changes = {"updates": arguments.updates} if arguments.updates else {}
+    _say(f"1/4 In the graph: {arguments.walk} episodes of the routine, training, {arguments.lift} episodes with LIFT")
+    _see_through(
+        arguments,
+        run=collected,
+        episodes=arguments.walk + arguments.lift,
+        seed=arguments.seed,
+        train_after=arguments.walk,
+        parameters={"trainer": {"training": json.dumps(changes)}},
+    )
     _say("2/4 Offline: the final policy from the bag alone")
-    _train(arguments, collected, model)
-    _say(f"3/4 In the graph: {sizes.evaluation} episodes of the learned policy")
-    _see_through(_evaluation(arguments, sizes, evaluated, model))
+    from lift_ros.training.trainer import train
+
+    options = preset("fast", scenario, seed=arguments.seed, **changes)
+    train(load_runs([collected]), options, action_radius=scenario.action_radius, out=model, progress=True)
+    _say(f"3/4 In the graph: {arguments.evaluation} episodes of the learned policy")
+    _see_through(
+        arguments,
+        run=evaluated,
+        mode="evaluate",
+        episodes=arguments.evaluation,
+        seed=arguments.seed + 1,  # other goals than those of the data
+        model=model,
+    )
     _say("4/4 The report")
     seconds = time.monotonic() - began
-    content = collect_content(
-        [collected, evaluated],
-        parameters={"demo": {"seed": arguments.seed, "seconds": round(seconds, 1), **vars(sizes)}},
-        commands=_commands(arguments, sizes),
-    )
+    given = {name: getattr(arguments, name) for name in ("scenario", "seed", "walk", "lift", "evaluation", "updates")}
+    words = " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
+    parameters = {"demo": {**given, "seconds": round(seconds, 1)}}
+    content = collect_content([collected, evaluated], parameters=parameters, commands=[f"lift demo {words}"])
     write_report(content, folder / "report.html")
-    print(f"\n{text_table(phase_summaries(content.episodes))}\n")
+    print(f"\n{text_table(content.episodes)}\n")
     print(f"report: {folder / 'report.html'} (opens offline in any browser); whole story: {seconds:.0f} s")
     return 0 if any(episode.outcome == Outcome.REACHED for episode in read_run(evaluated)) else 1
 
@@ -83,50 +91,7 @@ def _say(headline: str) -> None:
     print(f"\n== {headline}", flush=True)
 
 
-def _collection(arguments: argparse.Namespace, sizes: Sizes, out: Path) -> GraphOptions:
-    trainer = {"training": f'{{"updates": {arguments.updates}}}'} if arguments.updates else {}
-    return GraphOptions(
-        scenario=arguments.scenario,
-        run=out,
-        episodes=sizes.walk + sizes.lift,
-        seed=arguments.seed,
-        train_after=sizes.walk,
-        namespace="demo",
-        parameters={"trainer": trainer},
-    )
-
-
-def _evaluation(arguments: argparse.Namespace, sizes: Sizes, out: Path, model: Path) -> GraphOptions:
-    return GraphOptions(
-        scenario=arguments.scenario,
-        run=out,
-        mode="evaluate",
-        episodes=sizes.evaluation,
-        seed=arguments.seed + 1,  # other goals than those of the data
-        model=model,
-        namespace="demo",
-    )
-
-
-def _see_through(options: GraphOptions) -> GraphResult:
-    result = run_graph(options, plain_interval_s=3.0)
-    if not result.completed:
+def _see_through(arguments: argparse.Namespace, **options: Any) -> None:
+    graph = GraphOptions(scenario=arguments.scenario, namespace="demo", **options)
+    if not run_graph(graph, plain_interval_s=3.0).completed:
         raise KeyboardInterrupt
-    return result
-
-
-def _train(arguments: argparse.Namespace, run_folder: Path, model: Path) -> None:
-    from lift_ros.training.trainer import train
-
-    scenario = load_scenario(arguments.scenario)
-    changes = {"seed": arguments.seed} | ({"updates": arguments.updates} if arguments.updates else {})
-    options = preset("fast", scenario, **changes)
-    train(load_runs([run_folder]), options, action_radius=scenario.action_radius, out=model, progress=True)
-
-
-def _commands(arguments: argparse.Namespace, sizes: Sizes) -> list[str]:
-    words = [f"--scenario {arguments.scenario}", f"--seed {arguments.seed}"]
-    words += [f"--{name} {count}" for name, count in vars(sizes).items()]
-    if arguments.updates:
-        words.append(f"--updates {arguments.updates}")
-    return [f"lift demo {' '.join(words)}"]

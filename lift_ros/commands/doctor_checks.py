@@ -8,9 +8,8 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,8 @@ DISK_NEEDED = 0.2 * GIGABYTE
 LAST_SAFE_DOMAIN = 101
 LAST_DOMAIN = 232
 RANGES = ("LOCALHOST", "SUBNET", "SYSTEM_DEFAULT", "OFF")
-
-
-class Status(Enum):
-    """How much a finding matters: `bad` stops collecting, `warn` does not."""
-
-    OK = "ok"
-    WARN = "warn"
-    BAD = "bad"
+RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+OK, WARN, BAD = "ok", "warn", "bad"  # how much a finding matters: `bad` stops collecting, `warn` does not
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,7 @@ class Finding:
     """One line of the table, with the remedy where there is something to mend."""
 
     name: str
-    status: Status
+    status: str
     found: str
     remedy: str = ""
 
@@ -49,104 +42,101 @@ class ProbeFailed(Exception):
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
+    return (text.strip() or "no output").splitlines()[-1]
 
 
-def ask(command: list[str], settings: dict[str, str] | None = None) -> Any:
+def ask(command: list[str], **settings: str) -> Any:
     """Run a process that prints one line of JSON and return its content."""
-    environment = {**os.environ, **(settings or {})}
+    environment = {**os.environ, **settings}
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
         raise ProbeFailed(f"no answer within {PROBE_SECONDS:.0f} s") from None
-    if done.returncode < 0:
-        raise ProbeFailed(f"ended by signal {-done.returncode}: {_last_line(done.stderr)}")
-    if done.returncode != 0:
-        raise ProbeFailed(_last_line(done.stderr))
+    if done.returncode:
+        signal = f"ended by signal {-done.returncode}: " if done.returncode < 0 else ""
+        raise ProbeFailed(signal + _last_line(done.stderr))
     return json.loads(_last_line(done.stdout))
+
+
+def ros_facts() -> dict[str, str]:
+    """Return what a process of its own sees of ROS, or under `error` why it sees nothing."""
+    try:
+        return dict(ask([*PROBE, "facts"]))
+    except ProbeFailed as error:
+        return {"error": str(error)}
 
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Whether this Python is new enough."""
     found = f"{platform.python_version()} ({sys.prefix})"
     if version < (3, 10):
-        return Finding("Python", Status.BAD, found, "use Python 3.10 or newer")
-    return Finding("Python", Status.OK, found)
+        return Finding("Python", BAD, found, "use Python 3.10 or newer")
+    return Finding("Python", OK, found)
 
 
-def check_ros(facts: dict[str, str] | ProbeFailed) -> Finding:
+def check_ros(facts: dict[str, str]) -> Finding:
     """Which ROS and which RMW there are."""
-    if isinstance(facts, ProbeFailed):
+    if "error" in facts:
         remedy = "run `make setup` in a checkout, or source /opt/ros/<distribution>/setup.bash"
-        return Finding("ROS", Status.BAD, str(facts), remedy)
-    return Finding("ROS", Status.OK, f"{facts['distribution']} (rclpy {facts['rclpy']}, {facts['rmw']})")
+        return Finding("ROS", BAD, facts["error"], remedy)
+    return Finding("ROS", OK, f"{facts['distribution']} (rclpy {facts['rclpy']}, {facts['rmw']})")
 
 
-def check_messages(facts: dict[str, str] | ProbeFailed, checkout: Path = CHECKOUT) -> Finding:
+def check_messages(facts: dict[str, str], checkout: Path = CHECKOUT) -> Finding:
     """Whether our messages are built, and from the definitions of this checkout where there is one."""
     remedy = "run `make setup` in the checkout, or `colcon build` and source install/setup.bash"
-    if isinstance(facts, ProbeFailed):
-        return Finding("messages", Status.BAD, "not looked at without ROS", remedy)
     if "definitions" not in facts:
-        return Finding("messages", Status.BAD, f"not built: {facts['messages_error']}", remedy)
+        return Finding("messages", BAD, f"not built: {facts.get('messages_error', 'that needs ROS')}", remedy)
     built = {path.name: path.read_bytes() for path in Path(facts["definitions"]).glob("*.msg")}
     if (checkout / "CMakeLists.txt").exists():
         wanted = {path.name: path.read_bytes() for path in (checkout / "msg").glob("*.msg")}
-        stale = sorted(name for name in built.keys() | wanted.keys() if built.get(name) != wanted.get(name))
-        if stale:
-            return Finding("messages", Status.BAD, f"built from other definitions: {', '.join(stale)}", remedy)
-    return Finding("messages", Status.OK, f"{len(built)} built and current")
+        if stale := sorted({name for name, _ in built.items() ^ wanted.items()}):
+            return Finding("messages", BAD, f"built from other definitions: {', '.join(stale)}", remedy)
+    return Finding("messages", OK, f"{len(built)} built and current")
 
 
-def check_round_trip(facts: dict[str, str] | ProbeFailed) -> Finding:
+def check_round_trip(facts: dict[str, str]) -> Finding:
     """Whether two processes on this machine reach each other over DDS, and how fast."""
-    if isinstance(facts, ProbeFailed) or "definitions" not in facts:
-        return Finding("DDS round trip", Status.BAD, "not tried without ROS and messages", "mend these first")
-    settings = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    topic = f"/lift_doctor_{os.getpid()}"
-    command = [*PROBE, "echo", topic, "--parent", str(os.getpid())]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, **settings},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as other:
-        try:
-            measured = ask([*PROBE, "ping", topic], settings)
-        except ProbeFailed as error:
-            remedy = "let UDP pass on the interface lo (firewall, container), and check that /dev/shm can be written"
-            return Finding("DDS round trip", Status.BAD, str(error), remedy)
-        finally:
-            other.kill()
+    if "definitions" not in facts:
+        return Finding("DDS round trip", BAD, "not tried without ROS and messages", "mend these first")
+    try:
+        measured = ask([*PROBE, "round_trips"], **{RANGE: "LOCALHOST"})
+    except ProbeFailed as error:
+        remedy = "let UDP pass on the interface lo (firewall, container), and check that /dev/shm can be written"
+        return Finding("DDS round trip", BAD, str(error), remedy)
     found = f"p50 {measured['p50_ms']:.2f} ms, p99 {measured['p99_ms']:.2f} ms between two processes on loopback"
-    return Finding("DDS round trip", Status.OK, found)
+    return Finding("DDS round trip", OK, found)
 
 
 def check_discovery() -> Finding:
     """Whom nodes started from this shell will meet."""
-    domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
-    reach = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET") or "SUBNET"
+    domain = os.environ.get("ROS_DOMAIN_ID") or "0"
+    reach = os.environ.get(RANGE) or "SUBNET"
     number = int(domain) if domain.isdigit() else LAST_DOMAIN + 1
-    variable = "ROS_AUTOMATIC_DISCOVERY_RANGE"
-    troubles = {
-        f"set ROS_DOMAIN_ID to a number from 0 to {LAST_SAFE_DOMAIN}": number > LAST_DOMAIN,
-        f"set {variable} to one of {', '.join(RANGES)}": reach not in RANGES,
-        f"nodes cannot meet: export {variable}=LOCALHOST": reach == "OFF",
-    }
-    doubts = {
-        f"its ports may be taken: set ROS_DOMAIN_ID to at most {LAST_SAFE_DOMAIN}": number > LAST_SAFE_DOMAIN,
-        f"others in this network can join in: export {variable}=LOCALHOST if that is not wanted": reach != "LOCALHOST",
-    }
-    found = f"domain {domain}, range {reach}"
-    for status, remedies in ((Status.BAD, troubles), (Status.WARN, doubts)):
-        for remedy, needed in remedies.items():
-            if needed:
-                return Finding("discovery", status, found, remedy)
-    return Finding("discovery", Status.OK, found)
+    public = f"others in this network can join in: export {RANGE}=LOCALHOST if that is not wanted"
+    troubles = [
+        (number > LAST_DOMAIN, BAD, f"set ROS_DOMAIN_ID to a number from 0 to {LAST_SAFE_DOMAIN}"),
+        (reach not in RANGES, BAD, f"set {RANGE} to one of {', '.join(RANGES)}"),
+        (reach == "OFF", BAD, f"nodes cannot meet: export {RANGE}=LOCALHOST"),
+        (number > LAST_SAFE_DOMAIN, WARN, f"its ports may be taken: set ROS_DOMAIN_ID to at most {LAST_SAFE_DOMAIN}"),
+        (reach != "LOCALHOST", WARN, public),
+        (True, OK, ""),
+    ]
+    status, remedy = next(entry for true, *entry in troubles if true)
+    return Finding("discovery", status, f"domain {domain}, range {reach}", remedy)
+
+
+def check_disk(folder: Path) -> Finding:
+    """Whether there is room for bags."""
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("disk", BAD, f"{folder} cannot be written", "give another folder with --bags")
+    free = shutil.disk_usage(existing).free
+    status = BAD if free < DISK_NEEDED else WARN if free < DISK_LOW else OK
+    remedy = "" if status == OK else "free some space, or give another folder with --bags"
+    return Finding("disk", status, f"{free / GIGABYTE:.1f} GB free for bags in {folder}", remedy)
 
 
 def check_torch() -> Finding:
@@ -158,9 +148,8 @@ def check_torch() -> Finding:
     try:
         version, threads, d3rlpy = ask([sys.executable, "-c", program])
     except ProbeFailed as error:
-        remedy = "needed for training only: pip install torch==2.13.0 d3rlpy==2.8.1"
-        return Finding("torch", Status.WARN, str(error), remedy)
-    return Finding("torch", Status.OK, f"{version} on {threads} of {os.cpu_count()} threads, d3rlpy {d3rlpy}")
+        return Finding("torch", WARN, str(error), "needed for training only: pip install torch==2.13.0 d3rlpy==2.8.1")
+    return Finding("torch", OK, f"{version} on {threads} of {os.cpu_count()} threads, d3rlpy {d3rlpy}")
 
 
 def check_mujoco() -> Finding:
@@ -173,47 +162,24 @@ def check_mujoco() -> Finding:
     failures = []
     for backend in [named] if named else ["egl", "osmesa"]:
         try:
-            version = ask([sys.executable, "-c", program], {"MUJOCO_GL": backend})
+            version = ask([sys.executable, "-c", program], MUJOCO_GL=backend)
+            return Finding("MuJoCo rendering", OK, f"{backend} (MuJoCo {version})")
         except ProbeFailed as error:
             failures.append(f"{backend}: {error}")
-        else:
-            return Finding("MuJoCo rendering", Status.OK, f"{backend} (MuJoCo {version})")
     remedy = (
         "needed for pictures of the Fetch scenarios only: MUJOCO_GL=egl with `apt install libegl1 libgl1`, or "
         "MUJOCO_GL=osmesa with `apt install libosmesa6`"
     )
-    return Finding("MuJoCo rendering", Status.WARN, "; ".join(failures), remedy)
-
-
-def check_disk(folder: Path) -> Finding:
-    """Whether there is room for bags."""
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    found = f"{free / GIGABYTE:.1f} GB free for bags in {folder}"
-    remedy = "free some space, or give another folder with --bags"
-    if not os.access(existing, os.W_OK):
-        return Finding("disk", Status.BAD, f"{folder} cannot be written", "give another folder with --bags")
-    if free < DISK_NEEDED:
-        return Finding("disk", Status.BAD, found, remedy)
-    return Finding("disk", Status.WARN if free < DISK_LOW else Status.OK, found, remedy if free < DISK_LOW else "")
-
-
-def ros_facts() -> dict[str, str] | ProbeFailed:
-    """Return what a process of its own sees of ROS, or why it sees nothing."""
-    try:
-        facts: dict[str, str] = ask([*PROBE, "facts"])
-    except ProbeFailed as error:
-        return error
-    return facts
+    return Finding("MuJoCo rendering", WARN, "; ".join(failures), remedy)
 
 
 def examine(bags: Path) -> Iterator[Finding]:
     """Yield the findings one after the other, as they come in."""
     yield check_python()
     facts = ros_facts()
-    ros_checks: list[Callable[[dict[str, str] | ProbeFailed], Finding]] = [check_ros, check_messages, check_round_trip]
-    for check in ros_checks:
-        yield check(facts)
+    yield check_ros(facts)
+    yield check_messages(facts)
+    yield check_round_trip(facts)
     yield check_discovery()
     yield check_disk(bags)
     yield check_torch()

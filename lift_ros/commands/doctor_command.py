@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 
-from lift_ros.commands.doctor_checks import Finding, Status, examine
+from lift_ros.commands.doctor_checks import BAD, Finding, examine
 from lift_ros.console import fold
 
 INDENT = " " * 24
@@ -20,23 +21,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def can_collect(findings: list[Finding]) -> bool:
-    """Whether nothing that was found stops collecting."""
-    return all(finding.status is not Status.BAD for finding in findings)
-
-
-def as_json(findings: list[Finding]) -> str:
-    """Return the findings for programs."""
-    rows = [
-        {"name": finding.name, "status": finding.status.value, "found": finding.found, "remedy": finding.remedy}
-        for finding in findings
-    ]
-    return json.dumps({"can_collect": can_collect(findings), "checks": rows}, indent=2)
-
-
 def as_line(finding: Finding) -> str:
     """Return one line of the table, and a second one for the remedy; each folded below its column."""
-    line = fold(f"{finding.status.value:<5} {finding.name:<17} {finding.found}", INDENT)
+    line = fold(f"{finding.status:<5} {finding.name:<17} {finding.found}", INDENT)
     return line + ("\n" + fold(f"{INDENT}→ {finding.remedy}", f"{INDENT}  ") if finding.remedy else "")
 
 
@@ -47,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
         findings.append(finding)
         if not arguments.json:
             print(as_line(finding), flush=True)
-    ready = can_collect(findings)
+    ready = all(finding.status != BAD for finding in findings)
     if arguments.json:
-        print(as_json(findings))
+        print(json.dumps({"can_collect": ready, "checks": [asdict(finding) for finding in findings]}, indent=2))
     else:
         print("Collecting can start." if ready else "Collecting cannot start: see the lines marked `bad`.")
     return 0 if ready else 1

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from lift_ros.errors import UserError
-from lift_ros.evaluation.comparison import compare, yardsticks
+from lift_ros.evaluation.comparison import compare, comparison_table, yardsticks
 from lift_ros.evaluation.convergence import DEFAULT_STEPS
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress
-from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.scenario import load_scenario
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +33,12 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = load_scenario(arguments.scenario)
     if any(seed < 0 for seed in arguments.seeds):
         raise UserError(f"a seed is {min(arguments.seeds)}, but seeds must be 0 or more")
-    models = _load(arguments.models, scenario)
+    models: dict[str, Policy] = {}
+    for path in arguments.models:
+        models[str(path) if path.name in models else path.name] = load_fitting_model(path, scenario)
     total = len(models) + len(yardsticks(scenario))
     with Progress(total, "evaluating", unit="policies", enabled=not arguments.json) as bar:
-        comparison = compare(
+        results = compare(
             scenario,
             models,
             contexts=arguments.contexts,
@@ -46,23 +47,21 @@ def run(arguments: argparse.Namespace) -> int:
             advance=lambda name: bar.advance(1, note=name),
         )
     if arguments.plot is not None:
-        from lift_ros.evaluation.convergence_plot import plot_convergence
+        from lift_ros.evaluation.plots import plot_convergence
 
         threshold = float(scenario.plant.parameters["threshold"])
-        plot_convergence(arguments.plot, comparison.results, threshold, scenario.name)
+        plot_convergence(arguments.plot, results, threshold, scenario.name)
     if arguments.json:
-        hashes = {name: policy.hash for name, policy in models.items() if isinstance(policy, LearnedPolicy)}
-        print(json.dumps({**comparison.as_dict(), "models": hashes}))
+        content = {
+            "scenario": scenario.name,
+            "steps": arguments.steps,
+            "seeds": arguments.seeds,
+            "results": {name: result.as_dict() for name, result in results.items()},
+            "models": {name: policy.hash for name, policy in models.items() if isinstance(policy, LearnedPolicy)},
+        }
+        print(json.dumps(content))
     else:
-        print(comparison.table())
+        print(comparison_table(results))
         if arguments.plot is not None:
             print(f"convergence plot: {arguments.plot}")
     return 0
-
-
-def _load(paths: Sequence[Path], scenario: Scenario) -> dict[str, Policy]:
-    models: dict[str, Policy] = {}
-    for path in paths:
-        policy = load_fitting_model(path, scenario)
-        models[path.name if path.name not in models else str(path)] = policy
-    return models

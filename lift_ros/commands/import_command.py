@@ -19,27 +19,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the report for programs")
 
 
-def _list_topics(bag_path: Path) -> int:
-    with open_bag(bag_path) as bag:
-        for topic, typename in bag.topics.items():
-            print(f"{topic}  {typename}")
-    return 0
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Import a bag and say what was kept and what was dropped."""
     if arguments.topics:
-        return _list_topics(arguments.bag)
+        with open_bag(arguments.bag) as bag:
+            for topic, typename in bag.topics.items():
+                print(f"{topic}  {typename}")
+        return 0
     if arguments.mapping is None or arguments.out is None:
         raise UserError("--mapping FILE and --out RUN are needed; --topics lists what the bag has")
     report = import_bag(arguments.bag, load_mapping(arguments.mapping), arguments.out)
-    dropped = dict(report.dropped.most_common())
     if arguments.json:
-        entries = {"episodes": report.episodes, "steps": report.steps, "outcomes": report.outcomes, "dropped": dropped}
-        print(json.dumps(entries))
+        print(json.dumps(vars(report)))
         return 0
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in report.outcomes.items())
     print(f"{arguments.out}: {report.episodes} episodes ({outcomes}), {report.steps} steps")
-    for reason, count in dropped.items():
+    for reason, count in report.dropped.most_common():
         print(f"dropped {count}x {reason}")
     return 0

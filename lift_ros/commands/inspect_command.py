@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.evaluation.expertness_plot import Expertness, measure_expertness, plot_expertness
 from lift_ros.evaluation.paths import distances
-from lift_ros.evaluation.run_summary import RunSummary, episode_table, run_table, score_table, summarise_run
+from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
 from lift_ros.evaluation.tables import attribute_table, for_programs
@@ -37,15 +36,7 @@ EXPERTNESS_COLUMNS = {
 }
 
 
-@dataclass(slots=True)
-class LoadedRun:
-    """A run in memory, with rewards labelled in hindsight where none were measured."""
-
-    path: Path
-    episodes: list[Episode]
-    rewards: str
-    facts: dict[str, Any]
-    left_out: list[str]
+Run = tuple[RunSummary, list[Episode]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,8 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scores.add_argument("--highest-return", type=float, metavar="R", help="mean return of trajectory quality 1")
 
 
-def load_run(path: Path, *, skip_bad: bool) -> LoadedRun:
-    """Read a run; pictures are let go, since tables need none."""
+def load_run(path: Path, *, skip_bad: bool) -> Run:
+    """Read a run and sum it up, with rewards in hindsight where none were measured.
+
+    Pictures are let go, since tables need none.
+    """
     reader = RunReader(path, skip_bad=skip_bad)
     episodes: list[Episode] = []
     labelled_count = unknown = 0
@@ -85,27 +79,23 @@ def load_run(path: Path, *, skip_bad: bool) -> LoadedRun:
             unknown += not labelled
             episode = labelled[0] if labelled else episode
         episodes.append(episode)
+    rewards = "hindsight" if labelled_count else "measured"
+    if unknown:
+        rewards += f", {unknown} unknown"
     if unknown == len(episodes):
         rewards = "unknown"
-    else:
-        rewards = "hindsight" if labelled_count else "measured"
-        rewards += f", {unknown} unknown" if unknown else ""
     left_out = [
         f"{entry.bag}{'' if entry.episode is None else f', episode {entry.episode}'}: {entry.reason}"
         for entry in reader.left_out
     ]
-    return LoadedRun(path, episodes, rewards, reader.facts, left_out)
+    return summarise_run(str(path), episodes, rewards=rewards, facts=reader.facts, left_out=left_out), episodes
 
 
-def action_radius(runs: list[LoadedRun]) -> float | None:
+def action_radius(runs: list[Run]) -> float | None:
     """Return the action radius that the runs' facts agree on."""
-    found = set()
-    for run in runs:
-        parameters = run.facts.get("parameters")
-        plant = parameters.get("plant") if isinstance(parameters, dict) else None
-        found.add(plant.get("action_radius") if isinstance(plant, dict) else None)
-    radius = found.pop() if len(found) == 1 else None
-    return float(radius) if isinstance(radius, int | float) and radius > 0 else None
+    plants = [(summary.facts.get("parameters") or {}).get("plant") or {} for summary, _ in runs]
+    radius, *others = {plant.get("action_radius") for plant in plants}
+    return None if others or not radius else float(radius)
 
 
 def _references(arguments: argparse.Namespace) -> ReturnRange | None:
@@ -116,79 +106,68 @@ def _references(arguments: argparse.Namespace) -> ReturnRange | None:
 
 
 def _reference_number(arguments: argparse.Namespace) -> int:
-    if arguments.reference is None:
-        return 0
-    wanted = arguments.reference.resolve()
-    for number, path in enumerate(arguments.runs):
-        if path.resolve() == wanted:
-            return number
-    raise UserError(f"--reference {arguments.reference} is none of the runs to inspect; name it among them")
+    paths = [path.resolve() for path in arguments.runs]
+    wanted = paths[0] if arguments.reference is None else arguments.reference.resolve()
+    if wanted not in paths:
+        raise UserError(f"--reference {arguments.reference} is none of the runs to inspect; name it among them")
+    return paths.index(wanted)
 
 
-def summarise(arguments: argparse.Namespace, runs: list[LoadedRun]) -> list[RunSummary]:
-    """Sum up the runs with their scores against each other."""
+def add_scores(arguments: argparse.Namespace, runs: list[Run]) -> None:
+    """Score the runs against each other."""
     scores = score_runs(
-        [run.episodes for run in runs],
+        [episodes for _, episodes in runs],
         reference=_reference_number(arguments),
         references=_references(arguments),
         radius=action_radius(runs),
         bins=arguments.bins,
     )
-    return [
-        summarise_run(
-            str(run.path),
-            run.episodes,
-            rewards=run.rewards,
-            facts=run.facts,
-            left_out=run.left_out,
-            scores=score,
-        )
-        for run, score in zip(runs, scores, strict=True)
-    ]
+    for (summary, _), score in zip(runs, scores, strict=True):
+        summary.scores = score
 
 
 def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
     for summary in summaries:
         shown = summary.table if everything else summary.table[:SHOWN_EPISODES]
-        print(f"{summary.run}\n{episode_table(shown)}")
+        print(f"{summary.run}\n{attribute_table(EPISODE_COLUMNS, shown)}")
         if len(shown) < len(summary.table):
             print(f"… and {len(summary.table) - len(shown)} more; --all shows them")
         for reason in summary.left_out:
             print(f"left out {reason}")
         print()
-    print(run_table(summaries))
-    print()
-    print(score_table(summaries))
-    if all(summary.scores is not None and math.isnan(summary.scores.trajectory_quality) for summary in summaries):
+    print(f"{attribute_table(RUN_COLUMNS, summaries)}\n\n{attribute_table(SCORE_COLUMNS, summaries)}")
+    if all(summary.scores is None or math.isnan(summary.scores.trajectory_quality) for summary in summaries):
         print(
             "Trajectory quality needs rewards that are distances to the goal, or --lowest-return and --highest-return."
         )
 
 
-def write_plots(runs: list[LoadedRun], folder: Path, *, progress: bool) -> tuple[list[ShortcutSummary], list[Path]]:
+def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[ShortcutSummary], list[Path]]:
     """Draw each run's trajectories, and its distances and shortcuts where rewards are known; sum the shortcuts up.
 
     Runs of the same name are told apart by their number; runs without steps have nothing to draw.
     """
-    from lift_ros.evaluation.shortcut_plots import plot_shortcuts
-    from lift_ros.evaluation.trajectory_plots import plot_distances, plot_trajectories
+    from lift_ros.evaluation.plots import plot_distances, plot_shortcuts, plot_trajectories
 
-    names = [run.path.resolve().name for run in runs]
-    summaries, written = [], []
-    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
-        label = name if names.count(name) == 1 else f"{name}-{number}"
-        title = str(run.path)
-        moved = [episode for episode in run.episodes if episode.steps]
+    names = [Path(summary.run).resolve().name for summary, _ in runs]
+    labels = [name if names.count(name) == 1 else f"{name}-{number}" for number, name in enumerate(names)]
+    summaries: list[ShortcutSummary] = []
+    written: list[Path] = []
+
+    def place(label: str, what: str) -> Path:
+        written.append(folder / f"{label}-{what}.png")
+        return written[-1]
+
+    for label, (summary, episodes) in zip(labels, runs, strict=True):
+        moved = [episode for episode in episodes if episode.steps]
         if moved:
-            written.append(folder / f"{label}-trajectories.png")
-            plot_trajectories(moved, written[-1], title)
+            plot_trajectories(moved, place(label, "trajectories"), summary.run)
         if any(np.isfinite(distances(episode)).any() for episode in moved):
-            written.append(folder / f"{label}-distances.png")
-            plot_distances(moved, written[-1], title)
-        found = summarise_shortcuts(title, moved, run.facts, action_radius([run]), progress=progress)
+            plot_distances(moved, place(label, "distances"), summary.run)
+        radius = action_radius([(summary, episodes)])
+        found = summarise_shortcuts(summary.run, moved, summary.facts, radius, progress=progress)
         if found is not None:
-            written.append(folder / f"{label}-shortcuts.png")
-            plot_shortcuts(written[-1], found[1], found[0].by_length, title)
+            plot_shortcuts(place(label, "shortcuts"), found[1], found[0].by_length, summary.run)
             summaries.append(found[0])
     return summaries, written
 
@@ -215,7 +194,8 @@ def run(arguments: argparse.Namespace) -> int:
     progress = not arguments.json
     if arguments.runs:
         runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
-        result["runs"] = summarise(arguments, runs)
+        add_scores(arguments, runs)
+        result["runs"] = [summary for summary, _ in runs]
         if arguments.plots is not None:
             result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=progress)
     if arguments.scenario is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lift_ros.evaluation.report import phase_summaries, text_table, write_report
+from lift_ros.evaluation.report import text_table, write_report
 from lift_ros.evaluation.report_content import collect_content
 
 
@@ -19,6 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page and print its table."""
     content = collect_content(arguments.runs)
     write_report(content, arguments.out)
-    print(text_table(phase_summaries(content.episodes)))
+    print(text_table(content.episodes))
     print(f"report: {arguments.out}")
     return 0

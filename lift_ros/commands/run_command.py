@@ -9,47 +9,28 @@ from pathlib import Path
 import yaml
 
 from lift_ros.collection.records import Outcome
+from lift_ros.commands.collection_options import add_collection_options
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
-from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
 GRAPH_OPTIONS = {entry.name for entry in fields(GraphOptions)}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--scenario", required=True, help="name of a scenario, or path of a YAML file")
+    add_collection_options(parser)
     parser.add_argument(
         "--out", dest="run", type=Path, required=True, metavar="RUN", help="folder of the run, created or continued"
     )
-    parser.add_argument("--mode", choices=("collect", "shadow", "evaluate"), default="collect", help="default: collect")
     parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
-    parser.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
-    parser.add_argument("--model", type=Path, help="model that the augmentor serves; then none is trained")
-    parser.add_argument("--augmentation", choices=AUGMENTATION_NAMES, help="who augments (default: the scenario's)")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="RUN",
-        help="runs that the uncertainty model has seen",
-    )
-    parser.add_argument(
-        "--train-after",
-        type=int,
-        metavar="N",
-        help="train on the first N episodes and go on with the model (default: the scenario's; 0 trains none)",
-    )
     parser.add_argument(
         "--no-wait",
         dest="wait_for_model",
         action="store_false",
-        help="go on collecting while the first model is trained",
+        help="collect on while the first model is trained",
     )
     parser.add_argument(
         "--topics", nargs="+", default=[], metavar="TOPIC", help="further topics to record along, for example /force"
@@ -58,14 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
     )
     parser.add_argument("--namespace", default="lift", help="namespace of the graph (default: lift)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NODE.NAME=VALUE",
-        help="set a node's parameter, for example augmentor.delay=0.1; may be repeated",
-    )
-    parser.add_argument("--quiet", action="store_true", help="do not show the nodes' logs")
+    example = "set a node's parameter, for example augmentor.delay=0.1; may be repeated"
+    parser.add_argument("--set", action="append", default=[], metavar="NODE.NAME=VALUE", help=example)
 
 
 def run(arguments: argparse.Namespace) -> int:

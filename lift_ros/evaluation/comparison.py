@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextlib import closing
 
 import numpy as np
 
@@ -19,36 +18,16 @@ LOGGING_POLICY = "logging policy"
 DIRECT = "direct"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Who converged how, by name, in the order of the table."""
-
-    scenario: str
-    steps: int
-    seeds: tuple[int, ...]
-    results: dict[str, Convergence]
-
-    def table(self) -> str:
-        """Return an aligned table of success, steps to arrive and distances."""
-        header = ["", "success", "steps to θ", *(f"distance at {step}" for step in REPORTED_STEPS)]
-        rows = []
-        for name, result in self.results.items():
-            low, middle, high = result.arrival_quartiles()
-            rows.append(
-                [name, f"{result.success:.2f}", f"{middle:.0f} [{low:.0f}, {high:.0f}]"]
-                + ["{1:.3f} [{0:.3f}, {2:.3f}]".format(*result.distance_quartiles(step)) for step in REPORTED_STEPS]
-            )
-        note = "median [quartiles] over contexts; inf: that share of contexts did not arrive"
-        return f"{format_table(header, rows)}\n{note}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "scenario": self.scenario,
-            "steps": self.steps,
-            "seeds": list(self.seeds),
-            "results": {name: result.as_dict() for name, result in self.results.items()},
-        }
+def comparison_table(results: Mapping[str, Convergence]) -> str:
+    """Return an aligned table of success, steps to arrive and distances."""
+    header = ["", "success", "steps to θ", *(f"distance at {step}" for step in REPORTED_STEPS)]
+    rows = [
+        [name, f"{result.success:.2f}", "{1:.0f} [{0:.0f}, {2:.0f}]".format(*result.arrival_quartiles())]
+        + ["{1:.3f} [{0:.3f}, {2:.3f}]".format(*result.distance_quartiles(step)) for step in REPORTED_STEPS]
+        for name, result in results.items()
+    ]
+    note = "median [quartiles] over contexts; inf: that share of contexts did not arrive"
+    return f"{format_table(header, rows)}\n{note}"
 
 
 def compare(
@@ -59,21 +38,21 @@ def compare(
     seeds: Sequence[int] = (0,),
     steps: int = DEFAULT_STEPS,
     advance: Callable[[str], None] = lambda name: None,
-) -> Comparison:
-    """Evaluate models and yardsticks on the same contexts; the logging policy may take the plant's whole step limit."""
+) -> dict[str, Convergence]:
+    """Return who converged how on the same contexts, by name: models, then yardsticks.
+
+    The logging policy may take the plant's whole step limit.
+    """
     if not seeds:
         raise UserError("evaluation needs at least one seed")
     everyone = [seed for base in seeds for seed in context_seeds(base, contexts)]
-    problem = scenario.make_problem()
     results: dict[str, Convergence] = {}
-    try:
+    with closing(scenario.make_problem()) as problem:
         for name, policy in {**models, **yardsticks(scenario)}.items():
             patience = problem.step_limit if name == LOGGING_POLICY else steps
             results[name] = converge(scenario, policy, everyone, steps=steps, patience=patience, problem=problem)
             advance(name)
-    finally:
-        problem.close()
-    return Comparison(scenario.name, steps, tuple(seeds), results)
+    return results
 
 
 def yardsticks(scenario: Scenario) -> dict[str, Policy]:

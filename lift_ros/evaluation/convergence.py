@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,11 @@ class BatchPolicy(Policy, Protocol):
         """Return one action per row."""
 
 
+def quartiles(values: FloatArray, method: Any = "linear") -> FloatArray:
+    """Return lower quartile, median and upper quartile over the first axis."""
+    return np.asarray(np.quantile(values, (0.25, 0.5, 0.75), axis=0, method=method))
+
+
 @dataclass(frozen=True)
 class Convergence:
     """Distances to the goal over steps, one row per context, and how many steps each took to arrive."""
@@ -41,28 +47,24 @@ class Convergence:
         """Share of contexts that arrived."""
         return float(np.isfinite(self.arrivals).mean())
 
-    def distance_quartiles(self, step: int) -> tuple[float, float, float]:
+    def distance_quartiles(self, step: int) -> list[float]:
         """Return lower quartile, median and upper quartile of the distance after `step` steps."""
-        column = self.distances[:, min(step, self.distances.shape[1] - 1)]
-        low, middle, high = np.quantile(column, (0.25, 0.5, 0.75))
-        return float(low), float(middle), float(high)
+        return list(quartiles(self.distances[:, min(step, self.distances.shape[1] - 1)]))
 
-    def arrival_quartiles(self) -> tuple[float, float, float]:
+    def arrival_quartiles(self) -> list[float]:
         """Return the quartiles of the steps to arrive; infinite where that share did not arrive."""
-        steps = np.where(np.isfinite(self.arrivals), self.arrivals, np.inf)
-        low, middle, high = np.quantile(steps, (0.25, 0.5, 0.75), method="higher")
-        return float(low), float(middle), float(high)
+        return list(quartiles(np.nan_to_num(self.arrivals, nan=np.inf), method="higher"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values; null stands for "did not arrive"."""
+        names = ("q25", "median", "q75")
         arrival = [value if np.isfinite(value) else None for value in self.arrival_quartiles()]
         return {
             "contexts": len(self.arrivals),
             "success": self.success,
-            "steps": dict(zip(("q25", "median", "q75"), arrival, strict=True)),
+            "steps": dict(zip(names, arrival, strict=True)),
             "distance": {
-                str(step): dict(zip(("q25", "median", "q75"), self.distance_quartiles(step), strict=True))
-                for step in REPORTED_STEPS
+                str(step): dict(zip(names, self.distance_quartiles(step), strict=True)) for step in REPORTED_STEPS
             },
         }
 
@@ -93,12 +95,8 @@ def converge(
     patience = steps if patience is None else max(steps, patience)
     if isinstance(policy, BatchPolicy) and scenario.plant.kind == "positioning":
         return _converge_batched(scenario, policy, seeds, steps, patience)
-    own = scenario.make_problem() if problem is None else problem
-    try:
-        return _converge_one_by_one(own, policy, seeds, steps, patience)
-    finally:
-        if problem is None:
-            own.close()
+    with closing(scenario.make_problem()) if problem is None else nullcontext(problem) as plant:
+        return _converge_one_by_one(plant, policy, seeds, steps, patience)
 
 
 def _converge_batched(

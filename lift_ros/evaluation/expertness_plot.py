@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.evaluation.figures import write_figure
+from lift_ros.evaluation.figures import make_figure, save_figure
 from lift_ros.scenario import Scenario
 
 DEFAULT_STEPS = (0.0125, 0.025, 0.05, 0.1)
@@ -36,7 +35,6 @@ def measure_expertness(
     episodes: int = DEFAULT_EPISODES,
     seed: int = 0,
     *,
-    processes: int = 1,
     progress: bool = False,
 ) -> list[Expertness]:
     """Run the scenario's logging policy with each initial step size, on the same starts and contexts."""
@@ -44,8 +42,7 @@ def measure_expertness(
         raise UserError(f"the expertness curve needs at least 1 episode per step size, not {episodes}")
     results = []
     for step in steps:
-        variant = with_step(scenario, step)
-        finished = collect(variant, episodes=episodes, seed=seed, processes=processes, progress=progress)
+        finished = collect(with_step(scenario, step), episodes=episodes, seed=seed, progress=progress)
         counts = [len(episode.steps) for episode in finished]
         reached = np.mean([episode.outcome is Outcome.REACHED for episode in finished])
         low, high = np.quantile(counts, (0.25, 0.75))
@@ -71,22 +68,19 @@ def with_step(scenario: Scenario, step: float) -> Scenario:
 
 def plot_expertness(path: str | Path, results: Sequence[Expertness], title: str) -> None:
     """Draw the curve of what was measured."""
-    sizes = [result.step for result in results]
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        low, high = [result.lower_quartile for result in results], [result.upper_quartile for result in results]
-        axes.fill_between(sizes, low, high, alpha=0.2, linewidth=0, label="quartiles")
-        axes.plot(sizes, [result.mean for result in results], marker="o", label="mean")
-        for result in results:
-            if result.reached < 1:
-                axes.annotate(f"{result.reached:.0%} reached", (result.step, result.mean), fontsize=7)
-        axes.set(xscale="log", yscale="log", xlabel="initial step size l", ylabel="steps per episode")
-        axes.set_xticks(sizes, [f"{size:g}" for size in sizes], minor=False)
-        axes.set_xticks([], minor=True)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.set_title(title, fontsize=10)
-        axes.legend(fontsize=8)
-
-    write_figure(path, (5.6, 4.0), draw)
+    sizes, means, low, high, reached = zip(*map(astuple, results), strict=True)
+    figure = make_figure(5.6, 4.0)
+    axes = figure.subplots()
+    axes.fill_between(sizes, low, high, alpha=0.2, linewidth=0, label="quartiles")
+    axes.plot(sizes, means, marker="o", label="mean")
+    for size, mean, share in zip(sizes, means, reached, strict=True):
+        if share < 1:
+            axes.annotate(f"{share:.0%} reached", (size, mean), fontsize=7)
+    axes.set(xscale="log", yscale="log", xlabel="initial step size l", ylabel="steps per episode")
+    axes.set_xticks(sizes, [f"{size:g}" for size in sizes], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8)
+    save_figure(figure, path)

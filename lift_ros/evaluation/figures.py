@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,18 @@ NAMES = {LOGGED: "logged step", AUGMENTED: "augmented step"}
 
 def make_figure(width: float, height: float) -> Any:
     """Return an empty matplotlib figure of so many inches."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
 
 
-def write_figure(path: str | Path, size: tuple[float, float], draw: Callable[[Any], None]) -> None:
-    """Let `draw` fill a figure of `size` inches and write it; the file's ending chooses the format."""
-    figure = make_figure(*size)
-    known = figure.canvas.get_supported_filetypes()
-    if Path(path).suffix.lstrip(".").lower() not in known:
-        raise UserError(f"cannot write a plot as {path}: the ending must be one of {', '.join(sorted(known))}")
-    draw(figure)
+def save_figure(figure: Any, path: str | Path) -> None:
+    """Write a figure; the file's ending chooses the format."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(str(path))
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose a folder you may write to") from error
+        figure.savefig(path)
+    except (OSError, ValueError) as error:  # ValueError tells which endings matplotlib knows
+        raise UserError(f"cannot write {path}: {error}; choose a known ending and a folder you may write to") from error
 
 
 def draw_quartiles(axes: Any, curves: Mapping[str, FloatArray], colours: Mapping[str, str], threshold: float) -> None:

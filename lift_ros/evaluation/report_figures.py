@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lift_ros.collection.records import Episode
 from lift_ros.evaluation.figures import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
 from lift_ros.evaluation.paths import goal_of, positions, trajectory
 from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles
+from lift_ros.evaluation.report_content import Frames
 
 COLOURS = {
     Phase.LOGGING_POLICY: "#2563eb",
@@ -30,50 +30,47 @@ def data_uri(figure: Any) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def _tidy(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
+def _panels(width: float, height: float, **layout: Any) -> tuple[Any, list[Any]]:
+    """Return a figure and its axes side by side, with grids and without frames."""
+    figure = make_figure(width, height)
+    panels = list(figure.subplots(squeeze=False, **layout)[0])
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    return figure, panels
 
 
 def convergence(phases: Mapping[Phase, Sequence[Episode]], threshold: float, steps: int) -> Any:
     """Draw the median distance over steps with its quartiles, one curve per phase."""
-    figure = make_figure(7.5, 4)
-    axes = figure.subplots()
+    figure, (axes,) = _panels(7.5, 4)
     curves = {phase.value: distance_quartiles(episodes, steps) for phase, episodes in phases.items()}
     draw_quartiles(axes, curves, {phase.value: colour for phase, colour in COLOURS.items()}, threshold)
     axes.legend(frameon=False)
-    _tidy(axes)
     return figure
 
 
 def steps_per_episode(phases: Mapping[Phase, Sequence[Episode]]) -> Any:
     """Draw how long each episode took, in the order in which they were made."""
-    figure = make_figure(7.5, 3.2)
-    axes = figure.subplots()
+    figure, (axes,) = _panels(7.5, 3.2)
     offset = 0
     for phase, episodes in phases.items():
-        numbers = np.arange(offset, offset + len(episodes))
         lengths = [len(episode.steps) for episode in episodes]
-        axes.bar(numbers, lengths, color=COLOURS[phase], width=0.85, label=phase.value)
-        offset += len(episodes)
+        axes.bar(offset + np.arange(len(lengths)), lengths, color=COLOURS[phase], width=0.85, label=phase.value)
+        offset += len(lengths)
     axes.set(xlabel="episode", ylabel="steps")
     axes.legend(frameon=False)
-    _tidy(axes)
     return figure
 
 
 def augmentations(episodes: Sequence[Episode]) -> Any:
     """Draw the share of augmented steps per episode, and what became of all chances to augment."""
-    figure = make_figure(7.5, 3.2)
-    left, right = figure.subplots(1, 2, width_ratios=[2, 1])
+    figure, (left, right) = _panels(7.5, 3.2, ncols=2, width_ratios=[2, 1])
     shares = [episode.augmentations / max(1, len(episode.steps)) for episode in episodes]
     left.bar(np.arange(len(shares)), shares, color=AUGMENTED, width=0.85)
     left.set(xlabel="episode with an augmentor", ylabel="share of augmented steps", ylim=(0, 1))
     outcomes = augmentation_outcomes(episodes)
     right.barh(list(outcomes), list(outcomes.values()), color=[AUGMENTED, LOGGED] + ["grey"] * 8)
     right.set(xlabel="steps")
-    for axes in (left, right):
-        _tidy(axes)
     return figure
 
 
@@ -83,13 +80,11 @@ def trajectories(phases: Mapping[Phase, Sequence[Episode]], shown: int = 12) -> 
     drawn = {phase: episodes for phase, episodes in drawn.items() if episodes}
     if not drawn:
         return None
-    figure = make_figure(3.4 * len(drawn) + 0.4, 3.6)
-    grid = figure.subplots(1, len(drawn), sharex=True, sharey=True, squeeze=False)[0]
+    figure, grid = _panels(3.4 * len(drawn) + 0.4, 3.6, ncols=len(drawn), sharex=True, sharey=True)
     for axes, (phase, episodes) in zip(grid, drawn.items(), strict=True):
         draw_steps(axes, episodes, [trajectory(episode)[:, :2] for episode in episodes])
         axes.plot(0, 0, marker="*", color="black", markersize=9)
         axes.set(title=phase.value, xlabel="offset from the goal, axis 1", aspect="equal")
-        _tidy(axes)
     grid[0].set_ylabel("axis 2")
     return figure
 
@@ -98,11 +93,11 @@ def _has_path(episode: Episode) -> bool:
     return bool(episode.steps) and positions(episode).shape[1] == goal_of(episode).size >= 2
 
 
-def frame_strip(frames: Sequence[npt.NDArray[np.uint8]], captions: Sequence[str]) -> Any:
-    """Put rendered frames side by side, each with its caption."""
-    figure = make_figure(1.6 * len(frames), 1.95)
-    for axes, frame, caption in zip(figure.subplots(1, len(frames), squeeze=False)[0], frames, captions, strict=True):
-        axes.imshow(frame)
-        axes.set_title(caption, fontsize=8)
+def frame_strip(frames: Frames) -> Any:
+    """Put rendered frames side by side, each with its step."""
+    figure, panels = _panels(1.6 * len(frames), 1.95, ncols=len(frames))
+    for axes, (step, picture) in zip(panels, frames.items(), strict=True):
+        axes.imshow(picture)
+        axes.set_title(f"step {step}", fontsize=8)
         axes.axis("off")
     return figure

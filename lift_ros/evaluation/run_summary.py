@@ -14,7 +14,6 @@ import numpy as np
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.evaluation.phases import phase_of
 from lift_ros.evaluation.scores import Scores, mean_return
-from lift_ros.evaluation.tables import attribute_table
 
 SECOND = 1e9
 # A pause between two steps is a gap when it is so many times the run's usual pause, and no mere hiccup of the system.
@@ -44,9 +43,9 @@ class EpisodeSummary:
         return f"{self.outcome}: {self.reason}" if self.reason else self.outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunSummary:
-    """One line of the table of runs, with its episodes."""
+    """One line of the table of runs, or of other groups of episodes, with the episodes."""
 
     run: str
     episodes: int
@@ -108,12 +107,11 @@ def summarise_run(
     name: str,
     episodes: Sequence[Episode],
     *,
-    rewards: str,
-    facts: dict[str, Any],
+    rewards: str = "",
+    facts: dict[str, Any] | None = None,
     left_out: Sequence[str] = (),
-    scores: Scores | None = None,
 ) -> RunSummary:
-    """Sum up a run; `rewards` tells where the episodes' rewards come from."""
+    """Sum up a group of episodes; `rewards` tells where their rewards come from."""
     usual = usual_pause(episodes)
     table = [summarise_episode(episode, usual) for episode in episodes]
     steps = sum(line.steps for line in table)
@@ -122,7 +120,7 @@ def summarise_run(
         run=name,
         episodes=len(table),
         steps=steps,
-        success=_mean([float(episode.outcome == Outcome.REACHED) for episode in episodes]),
+        success=_mean([episode.outcome == Outcome.REACHED for episode in episodes]),
         mean_steps=_mean([line.steps for line in table]),
         augmented=sum(line.augmentations for line in table) / steps if steps else math.nan,
         rewards=rewards,
@@ -133,13 +131,13 @@ def summarise_run(
         outcomes=dict(Counter(line.outcome for line in table)),
         phases=dict(Counter(line.phase for line in table)),
         left_out=list(left_out),
-        facts=facts,
-        scores=scores,
+        facts=facts or {},
         table=table,
     )
 
 
-_EPISODE_COLUMNS = {
+# Tables: which attribute stands under which heading.
+EPISODE_COLUMNS = {
     "episode": "episode",
     "phase": "phase",
     "steps": "steps",
@@ -150,7 +148,7 @@ _EPISODE_COLUMNS = {
     "gaps": "gaps",
     "worst pause": "longest_pause",
 }
-_RUN_COLUMNS = {
+RUN_COLUMNS = {
     "run": "run",
     "episodes": "episodes",
     "steps": "steps",
@@ -162,7 +160,7 @@ _RUN_COLUMNS = {
     "steps/s": "rate",
     "gaps": "gaps",
 }
-_SCORE_COLUMNS = {
+SCORE_COLUMNS = {
     "run": "run",
     "mean return": "scores.mean_return",
     "trajectory quality": "scores.trajectory_quality",
@@ -171,18 +169,3 @@ _SCORE_COLUMNS = {
     "states": "scores.states",
     "exploration": "scores.exploration",
 }
-
-
-def episode_table(episodes: Sequence[EpisodeSummary]) -> str:
-    """Return the table of episodes."""
-    return attribute_table(_EPISODE_COLUMNS, episodes)
-
-
-def run_table(summaries: Sequence[RunSummary]) -> str:
-    """Return the table of runs."""
-    return attribute_table(_RUN_COLUMNS, summaries)
-
-
-def score_table(summaries: Sequence[RunSummary]) -> str:
-    """Return the table of dataset scores."""
-    return attribute_table(_SCORE_COLUMNS, [entry for entry in summaries if entry.scores is not None])

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
+from lift_ros.evaluation.paths import positions
 
 DEFAULT_BINS = 10
 LARGEST_BINS = 1000
@@ -42,14 +42,9 @@ class Scores:
     exploration: float  # states of this run per state of the reference run
 
 
-def with_known_return(episodes: Sequence[Episode]) -> list[Episode]:
-    """Return the episodes whose rewards are all known."""
-    return [episode for episode in episodes if math.isfinite(episode.episode_return)]
-
-
 def mean_return(episodes: Sequence[Episode]) -> float:
     """Average undiscounted return of the episodes where it is known; NaN without any."""
-    returns = [episode.episode_return for episode in with_known_return(episodes)]
+    returns = [episode.episode_return for episode in episodes if math.isfinite(episode.episode_return)]
     return float(np.mean(returns)) if returns else math.nan
 
 
@@ -69,16 +64,12 @@ def rewarded_goal(episode: Episode) -> FloatArray | None:
 
     That is the goal or, for rewards labelled in hindsight, the last position; None where rewards are something else.
     """
-    positions = [step.position for step in episode.steps] + [episode.final_position]
-    if not episode.steps or not positions[0].size or len({position.size for position in positions}) > 1:
-        return None
-    path = np.vstack(positions)
-    rewards = np.array([step.reward for step in episode.steps])
+    path = positions(episode)
+    rewards = [step.reward for step in episode.steps]
     for goal in (episode.goal, episode.final_position):
-        if goal.size == path.shape[1]:
-            distances = np.linalg.norm(path[1:] - goal, axis=1)
-            if np.allclose(rewards, -distances, rtol=1e-6, atol=1e-9):
-                return goal
+        fits = goal.size and goal.shape == path.shape[1:]
+        if fits and np.allclose(rewards, -np.linalg.norm(path[1:] - goal, axis=1), rtol=1e-6, atol=1e-9):
+            return goal
     return None
 
 
@@ -90,14 +81,10 @@ def straight_return(distance: float, radius: float) -> float:
 
 def _start_distances(run: Sequence[Episode]) -> list[float]:
     """Return how far from its goal each episode began; nothing where rewards are unknown or no distances."""
-    distances = []
-    for episode in run:
-        if episode.steps and math.isfinite(episode.episode_return):
-            goal = rewarded_goal(episode)
-            if goal is None:
-                return []
-            distances.append(float(np.linalg.norm(episode.steps[0].position - goal)))
-    return distances
+    known = [episode for episode in run if episode.steps and math.isfinite(episode.episode_return)]
+    goals = [(episode.steps[0].position, rewarded_goal(episode)) for episode in known]
+    distances = [float(np.linalg.norm(start - goal)) for start, goal in goals if goal is not None]
+    return distances if len(distances) == len(known) else []
 
 
 def return_ranges(runs: Sequence[Sequence[Episode]], radius: float | None = None) -> list[ReturnRange | None]:
@@ -142,15 +129,6 @@ def count_cells(values: FloatArray, low: FloatArray, high: FloatArray, bins: int
     return int(np.unique(rows).size)
 
 
-def _bounds(parts: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    filled = [part for part in parts if part.size]
-    if len({part.shape[1] for part in filled}) > 1:
-        sizes = sorted({part.shape[1] for part in filled})
-        raise UserError(f"runs of different sizes ({sizes}) cannot be compared; inspect them one by one")
-    everything: npt.NDArray[np.float64] = np.vstack(filled) if filled else np.zeros((1, 1))
-    return everything.min(axis=0), everything.max(axis=0)
-
-
 def score_runs(
     runs: Sequence[Sequence[Episode]],
     *,
@@ -162,28 +140,27 @@ def score_runs(
     """Score runs against each other; `reference` is the run whose coverage counts as 1."""
     if not 1 <= bins <= LARGEST_BINS:
         raise UserError(f"--bins {bins} must lie between 1 and {LARGEST_BINS}")
-    pairs = [state_actions(run) for run in runs]
-    state_bounds, action_bounds = _bounds([p[0] for p in pairs]), _bounds([p[1] for p in pairs])
-    pair_bounds = (
-        np.concatenate([state_bounds[0], action_bounds[0]]),
-        np.concatenate([state_bounds[1], action_bounds[1]]),
-    )
-    states = [count_cells(state, *state_bounds, bins) for state, _ in pairs]
-    both = [count_cells(np.hstack(pair), *pair_bounds, bins) for pair in pairs]
+    runs_of_pairs = [state_actions(run) for run in runs]
+    for part in zip(*runs_of_pairs, strict=True):
+        sizes = sorted({values.shape[1] for values in part if values.size})
+        if len(sizes) > 1:
+            raise UserError(f"runs of different sizes ({sizes}) cannot be compared; inspect them one by one")
+    tables = [np.hstack(pairs) for pairs in runs_of_pairs]
+    everything = np.vstack([table for table in tables if table.size] or [np.zeros((1, 1))])
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    width = max(states.shape[1] for states, _ in runs_of_pairs)
+    pairs = [count_cells(table, low, high, bins) for table in tables]
+    states = [count_cells(table[:, :width], low[:width], high[:width], bins) for table in tables]
+    averages = [mean_return(run) for run in runs]
     ranges = return_ranges(runs, radius) if references is None else [references] * len(runs)
-    scores = []
-    for number, run in enumerate(runs):
-        average = mean_return(run)
-        references_of_run = ranges[number]
-        quality = math.nan if references_of_run is None else trajectory_quality(average, references_of_run)
-        scores.append(
-            Scores(
-                average,
-                quality,
-                both[number],
-                both[number] / both[reference] if both[reference] else math.nan,
-                states[number],
-                states[number] / states[reference] if states[reference] else math.nan,
-            )
+    return [
+        Scores(
+            mean_return=averages[number],
+            trajectory_quality=math.nan if limits is None else trajectory_quality(averages[number], limits),
+            pairs=pairs[number],
+            coverage=pairs[number] / (pairs[reference] or math.nan),
+            states=states[number],
+            exploration=states[number] / (states[reference] or math.nan),
         )
-    return scores
+        for number, limits in enumerate(ranges)
+    ]

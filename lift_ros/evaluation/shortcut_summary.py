@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -75,15 +75,17 @@ def summarise_shortcuts(
         return None
     gamma, constant = _settings(facts)
     radius = action_radius or max(float(np.linalg.norm(step.action)) for episode in shown for step in episode.steps)
-    estimates, pairs = [], _Pairs()
+    constants, counts = [], np.zeros(4)
+    pairs = _Pairs()
     with Progress(len(shown), "shortcuts", unit="episodes", enabled=progress) as bar:
         for episode in shown:
-            estimates.append(_estimate(episode, gamma))
-            pairs.add(_largest(episode, gamma, radius), constant, estimates[-1].theorem)
+            estimate, shares = _estimate(episode, gamma)
+            constants.append(estimate)
+            counts += shares
+            pairs.add(_largest(episode, gamma, radius), constant, estimate[-1])
             bar.advance()
     taken, longest = pairs.taken.sum(), np.flatnonzero(pairs.all)[-1] + 1
-    placement, lipschitz, theorem = np.fmax.reduce([entry[:3] for entry in estimates]).tolist()
-    counts = np.sum([entry.contracting + entry.improving for entry in estimates], axis=0)
+    placement, lipschitz, theorem = np.fmax.reduce(constants).tolist()
     summary = ShortcutSummary(
         run=run,
         episodes=len(shown),
@@ -111,31 +113,25 @@ def shortcut_table(summaries: Sequence[ShortcutSummary]) -> str:
     return f"{attribute_table(_COLUMNS, summaries)}\n\n{format_table(header, rows)}"
 
 
-class _Estimate(NamedTuple):
-    """What one episode says of the theory's constants; NaN where it says nothing."""
+def _estimate(episode: Episode, gamma: float) -> tuple[list[float], list[int]]:
+    """Return what one episode says of L_f, L_V and C, NaN where it says nothing, and four counts.
 
-    placement: float = math.nan
-    lipschitz: float = math.nan
-    theorem: float = math.nan
-    contracting: tuple[int, int] = (0, 0)  # pairs of logged steps that do, and all of them
-    improving: tuple[int, int] = (0, 0)  # logged steps that do, and all of them
-
-
-def _estimate(episode: Episode, gamma: float) -> _Estimate:
+    These are pairs of logged steps that contract, all such pairs, logged steps that improve, and all of them.
+    """
     logged = np.array([step.source is Source.LOGGING_POLICY for step in episode.steps])
     change = np.diff(distances(episode))[logged]
     improving = int((change < 0).sum()), int(np.isfinite(change).sum())
     path = positions(episode)
     if not len(path):
-        return _Estimate(improving=improving)
-    contracting = theory.contracting_pairs(path, logged)
+        return [math.nan] * 3, [0, 0, *improving]
+    counts = [*theory.contracting_pairs(path, logged), *improving]
     actions, rewards = [step.action for step in episode.steps], [step.reward for step in episode.steps]
     try:
         placement = theory.placement_constant(path, actions, QUANTILE)
         lipschitz = theory.lipschitz_constant(path, rewards, gamma, QUANTILE)
     except UserError:  # it hardly moves
-        return _Estimate(contracting=contracting, improving=improving)
-    return _Estimate(placement, lipschitz, theory.theorem_constant(gamma, placement, lipschitz), contracting, improving)
+        return [math.nan] * 3, counts
+    return [placement, lipschitz, theory.theorem_constant(gamma, placement, lipschitz)], counts
 
 
 class _Pairs:
@@ -170,9 +166,8 @@ def _largest(episode: Episode, gamma: float, radius: float) -> FloatArray:
 
 def _settings(facts: dict[str, Any]) -> tuple[float, float]:
     """Return γ and C as training on this run would take them."""
-    parameters = facts.get("parameters")
-    training = parameters.get("training") if isinstance(parameters, dict) else None
-    given = {key: value for key, value in (training or {}).items() if value is not None}
+    training = (facts.get("parameters") or {}).get("training") or {}
+    given = {key: value for key, value in training.items() if value is not None}
     defaults = TrainingOptions()
     return float(given.get("gamma", defaults.gamma)), float(given.get("C", defaults.C))
 

@@ -64,7 +64,7 @@ def mapping(text: str = BASIC, **changes: Any) -> Mapping:
 def episodes_of(path: Path, wanted: Mapping) -> tuple[list[Episode], Counter[str]]:
     with open_bag(path) as bag:
         imported, dropped = split_into_episodes(bag, wanted, read_streams(bag, wanted))
-    return [entry.episode for entry in imported], dropped
+    return [episode for episode, _ in imported], dropped
 
 
 def actions_of(episode: Episode) -> np.ndarray:
@@ -203,7 +203,7 @@ def test_missing_topic_names_the_nearest_and_all(two_walks: Path, tmp_path: Path
         ("/tool", "point.x.y", "has no value 'point.x.y'"),
         ("/tool", "header.frame_id", "is text"),
         ("/tool", "point.x[0]", "takes no index"),
-        ("/move", "delta[a]", "cannot read the index 'a'"),
+        ("/move", "delta[a]", "cannot read 'delta[a]'"),
         ("/move", "delta..x", "cannot read ''"),
     ],
 )
@@ -275,7 +275,7 @@ def test_channels_together_must_fit_too(tmp_path: Path) -> None:
 
 def test_path_parts() -> None:
     assert [part.name for part in parse_path("a.b[2].c[x=left.arm]")] == ["a", "b", "c"]
-    assert parse_path("c[x=left.arm]")[0].index == ("x", "left.arm")
+    assert parse_path("c[x=left.arm]")[0].at == ("x", "left.arm")
 
 
 # Time

@@ -11,7 +11,7 @@ from bag_samples import sample_episode
 from lift_ros.bags import RunReader, RunWriter
 from lift_ros.bags.exporting.minari import seen_by, usable_episodes
 from lift_ros.collection.records import Episode
-from lift_ros.evaluation.trajectory_plots import plot_trajectories
+from lift_ros.evaluation.plots import plot_trajectories
 from lift_ros.training.data import make_data
 from lift_ros.training.runs import load_runs
 

@@ -15,7 +15,7 @@ import pytest
 
 from lift_ros.commands import doctor_checks as checks
 from lift_ros.commands import doctor_command
-from lift_ros.commands.doctor_checks import Finding, ProbeFailed, Status
+from lift_ros.commands.doctor_checks import BAD, OK, WARN, Finding, ProbeFailed
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"rclpy": "9.1.2", "distribution": "kilted", "rmw": "rmw_fastrtps_cpp"}
@@ -34,8 +34,8 @@ def built_from(folder: Path) -> dict[str, str]:
 
 
 def test_old_python_is_bad() -> None:
-    assert checks.check_python((3, 9)).status is Status.BAD
-    assert checks.check_python((3, 10)).status is Status.OK
+    assert checks.check_python((3, 9)).status == BAD
+    assert checks.check_python((3, 10)).status == OK
 
 
 def test_ros_is_named() -> None:
@@ -43,17 +43,17 @@ def test_ros_is_named() -> None:
 
 
 def test_missing_ros_stops_everything_that_needs_it() -> None:
-    missing = ProbeFailed("No module named 'rclpy'")
+    missing = {"error": "No module named 'rclpy'"}
     for check in (checks.check_ros, checks.check_messages, checks.check_round_trip):
         finding = check(missing)
-        assert finding.status is Status.BAD
+        assert finding.status == BAD
         assert finding.remedy
 
 
 def test_current_messages_are_fine(checkout: Path, tmp_path: Path) -> None:
     built = tmp_path / "built"
     shutil.copytree(checkout / "msg", built)
-    assert checks.check_messages(built_from(built), checkout).status is Status.OK
+    assert checks.check_messages(built_from(built), checkout).status == OK
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed"])
@@ -66,52 +66,52 @@ def test_stale_messages_are_named(change: str, checkout: Path, tmp_path: Path) -
     else:
         target.write_text("float64 other # [1]\n")
     finding = checks.check_messages(built_from(built), checkout)
-    assert finding.status is Status.BAD
+    assert finding.status == BAD
     assert target.name in finding.found
     assert "make setup" in finding.remedy
 
 
 def test_installed_package_without_checkout_needs_no_definitions_to_compare(tmp_path: Path) -> None:
-    assert checks.check_messages(built_from(ROOT / "msg"), tmp_path).status is Status.OK
+    assert checks.check_messages(built_from(ROOT / "msg"), tmp_path).status == OK
 
 
 def test_messages_that_cannot_be_loaded_are_bad() -> None:
     finding = checks.check_messages({**FACTS, "messages_error": "libfoo.so: cannot open"})
-    assert finding.status is Status.BAD
+    assert finding.status == BAD
     assert "libfoo.so" in finding.found
 
 
 @pytest.mark.parametrize(
     ("domain", "reach", "status"),
     [
-        ("7", "LOCALHOST", Status.OK),
-        (None, None, Status.WARN),
-        ("0", "SUBNET", Status.WARN),
-        ("150", "LOCALHOST", Status.WARN),
-        ("233", "LOCALHOST", Status.BAD),
-        ("-1", "LOCALHOST", Status.BAD),
-        ("seven", "LOCALHOST", Status.BAD),
-        ("7", "OFF", Status.BAD),
-        ("7", "everybody", Status.BAD),
+        ("7", "LOCALHOST", OK),
+        (None, None, WARN),
+        ("0", "SUBNET", WARN),
+        ("150", "LOCALHOST", WARN),
+        ("233", "LOCALHOST", BAD),
+        ("-1", "LOCALHOST", BAD),
+        ("seven", "LOCALHOST", BAD),
+        ("7", "OFF", BAD),
+        ("7", "everybody", BAD),
     ],
 )
-def test_discovery(domain: str | None, reach: str | None, status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discovery(domain: str | None, reach: str | None, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("ROS_DOMAIN_ID", domain), ("ROS_AUTOMATIC_DISCOVERY_RANGE", reach)):
         if value is None:
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
     finding = checks.check_discovery()
-    assert finding.status is status
-    assert bool(finding.remedy) == (status is not Status.OK)
+    assert finding.status == status
+    assert bool(finding.remedy) == (status != OK)
 
 
-@pytest.mark.parametrize(("free", "status"), [(5e9, Status.OK), (1e9, Status.WARN), (1e8, Status.BAD)])
-def test_disk(free: float, status: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("free", "status"), [(5e9, OK), (1e9, WARN), (1e8, BAD)])
+def test_disk(free: float, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(1e12, 1e12 - free, free))
     finding = checks.check_disk(tmp_path / "not" / "yet" / "there")
-    assert finding.status is status
-    assert bool(finding.remedy) == (status is not Status.OK)
+    assert finding.status == status
+    assert bool(finding.remedy) == (status != OK)
 
 
 def test_probe_that_crashes_or_fails_is_told_from_one_that_answers() -> None:
@@ -129,19 +129,19 @@ def test_probe_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_torch_is_a_warning_with_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(command: list[str], settings: dict[str, str] | None = None) -> None:
+    def fail(command: list[str], **settings: str) -> None:
         raise ProbeFailed("ModuleNotFoundError: No module named 'torch'")
 
     monkeypatch.setattr(checks, "ask", fail)
-    assert (checks.check_torch().status, "torch==2.13.0" in checks.check_torch().remedy) == (Status.WARN, True)
+    assert (checks.check_torch().status, "torch==2.13.0" in checks.check_torch().remedy) == (WARN, True)
 
 
 @pytest.mark.parametrize("named", [None, "egl"])
 def test_rendering_backends_are_tried_in_turn(named: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def fail(command: list[str], settings: dict[str, str] | None = None) -> None:
-        tried.append((settings or {})["MUJOCO_GL"])
+    def fail(command: list[str], **settings: str) -> None:
+        tried.append(settings["MUJOCO_GL"])
         raise ProbeFailed("no library")
 
     monkeypatch.setattr(checks, "ask", fail)
@@ -150,17 +150,17 @@ def test_rendering_backends_are_tried_in_turn(named: str | None, monkeypatch: py
         monkeypatch.setenv("MUJOCO_GL", named)
     finding = checks.check_mujoco()
     assert tried == ([named] if named else ["egl", "osmesa"])
-    assert finding.status is Status.WARN
+    assert finding.status == WARN
     assert "libegl1 libgl1" in finding.remedy
     assert "libosmesa6" in finding.remedy
 
 
-@pytest.mark.parametrize(("worst", "code"), [(Status.OK, 0), (Status.WARN, 0), (Status.BAD, 1)])
+@pytest.mark.parametrize(("worst", "code"), [(OK, 0), (WARN, 0), (BAD, 1)])
 @pytest.mark.parametrize("as_json", [False, True])
 def test_exit_status_says_whether_collecting_can_start(
-    worst: Status, code: int, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    worst: str, code: int, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    findings = [Finding("one", Status.OK, "fine"), Finding("two", worst, "something", "" if code == 0 else "mend it")]
+    findings = [Finding("one", OK, "fine"), Finding("two", worst, "something", "" if code == 0 else "mend it")]
     monkeypatch.setattr(doctor_command, "examine", lambda bags: iter(findings))
     assert doctor_command.run(argparse.Namespace(json=as_json, bags=Path("."))) == code
     printed = capsys.readouterr().out

@@ -13,8 +13,8 @@ from lift_ros.evaluation.phases import (
     distance_quartiles,
     phase_of,
     split_phases,
-    summarise,
 )
+from lift_ros.evaluation.run_summary import summarise_run
 
 
 def make_episode(
@@ -78,7 +78,7 @@ def test_a_summary_counts_steps_success_and_return() -> None:
         make_episode([2, 1, 0], sources=[Source.LOGGING_POLICY, Source.AUGMENTOR]),
         make_episode([2, 1.5, 1.5, 1.5, 1.5], outcome=Outcome.STEP_LIMIT),
     ]
-    summary = summarise(Phase.LIFT_COLLECTION, episodes)
+    summary = summarise_run(Phase.LIFT_COLLECTION.value, episodes)
     assert (summary.episodes, summary.success, summary.mean_steps) == (2, 0.5, 3.0)
     assert summary.mean_return == pytest.approx((-1 - 6) / 2)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
-from lift_ros.evaluation.frames import Frame
 from lift_ros.evaluation.phases import Phase
-from lift_ros.evaluation.report import ReportContent, phase_summaries, text_table, write_report
+from lift_ros.evaluation.report import text_table, write_report
+from lift_ros.evaluation.report_content import ReportContent
 from lift_ros.evaluation.scores import Scores
 
 
@@ -36,7 +36,7 @@ def content() -> ReportContent:
         ],
         threshold=0.05,
         scores={Phase.LOGGING_POLICY: Scores(-9.0, 0.5, 12, 1.0, 7, 1.0)},
-        frames=[Frame(0, np.zeros((8, 8, 3), np.uint8)), Frame(5, np.zeros((8, 8, 3), np.uint8))],
+        frames={0: np.zeros((8, 8, 3), np.uint8), 5: np.zeros((8, 8, 3), np.uint8)},
         parameters={"seed": 7, "note": "<script>"},
         commands=["lift demo --seed 7"],
     )
@@ -119,7 +119,7 @@ def test_a_run_of_the_routine_alone_gets_a_report_too(content: ReportContent, tm
 
 
 def test_the_terminal_table_is_aligned(content: ReportContent) -> None:
-    lines = text_table(phase_summaries(content.episodes)).splitlines()
+    lines = text_table(content.episodes).splitlines()
     assert len(lines) == 5
     assert len({len(line) for line in lines}) == 1
     assert lines[2].startswith("logging policy")

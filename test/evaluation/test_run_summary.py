@@ -6,7 +6,8 @@ import numpy as np
 from sample_run import drive
 
 from lift_ros.collection.records import Mode, Outcome
-from lift_ros.evaluation.run_summary import episode_table, pauses, summarise_episode, summarise_run, usual_pause
+from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, pauses, summarise_episode, summarise_run, usual_pause
+from lift_ros.evaluation.tables import attribute_table
 
 
 def test_pauses_include_that_after_the_last_step() -> None:
@@ -49,4 +50,4 @@ def test_shadow_episodes_are_counted_apart() -> None:
     summary = summarise_run("run", [shadow, drive(1, 2)], rewards="measured", facts={})
     assert summary.phases == {"shadow": 1, "logging policy": 1}
     assert summary.augmented == 0
-    assert "shadow" in episode_table(summary.table)
+    assert "shadow" in attribute_table(EPISODE_COLUMNS, summary.table)

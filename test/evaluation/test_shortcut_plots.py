@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from lift_ros.errors import UserError
 from lift_ros.evaluation.figures import make_figure
-from lift_ros.evaluation.shortcut_plots import draw_heatmap, plot_shortcuts
+from lift_ros.evaluation.plots import draw_heatmap, plot_shortcuts
 
 
 def heatmap() -> np.ndarray:

@@ -14,7 +14,7 @@ from lift_ros.evaluation import figures
 from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness, with_step
 from lift_ros.evaluation.figures import AUGMENTED, LOGGED
 from lift_ros.evaluation.paths import distances, trajectory
-from lift_ros.evaluation.trajectory_plots import EPISODE_LIMIT, plot_distances, plot_trajectories
+from lift_ros.evaluation.plots import EPISODE_LIMIT, plot_distances, plot_trajectories
 from lift_ros.scenario import load_scenario
 
 PNG = b"\x89PNG"
@@ -53,16 +53,12 @@ def make_episode(size: int = 2, steps: int = 4, goal: bool = True, positions: bo
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """Collect the figures that are drawn, beside writing them."""
     made: list[Figure] = []
-    write = figures.write_figure
 
-    def keep(path: str | Path, size: tuple[float, float], draw: object) -> None:
-        def draw_and_keep(figure: Figure) -> None:
-            draw(figure)  # type: ignore[operator]
-            made.append(figure)
+    def keep(figure: Figure, path: str | Path) -> None:
+        made.append(figure)
+        figures.save_figure(figure, path)
 
-        write(path, size, draw_and_keep)
-
-    monkeypatch.setattr("lift_ros.evaluation.trajectory_plots.write_figure", keep)
+    monkeypatch.setattr("lift_ros.evaluation.plots.save_figure", keep)
     return made
 
 

@@ -65,13 +65,10 @@ def usable_episodes(readers: Iterable[RunReader], left_out: Counter[str]) -> Ite
         for episode in map(seen_part, reader):
             if not episode.steps:
                 left_out["episodes without steps"] += 1
-            elif np.isfinite(episode.episode_return):
-                yield episode
-            else:
-                labelled, missing = hindsight([episode])
-                for reason, count in missing.items():
-                    left_out[f"episodes without rewards that {reason}"] += count
-                yield from labelled
+                continue
+            labelled, missing = hindsight([episode])
+            left_out.update({f"episodes without rewards that {reason}": count for reason, count in missing.items()})
+            yield from labelled
 
 
 def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -79,10 +76,10 @@ def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
     None for other plants, for runs of different scenarios, and where the environment lacks one of the parameters.
     """
-    plants = [parameters.get("plant") for entry in facts if isinstance(parameters := entry.get("parameters"), dict)]
-    if len(plants) < len(facts) or any(plant != plants[0] for plant in plants) or not isinstance(plants[0], dict):
+    first, *others = [(entry.get("parameters") or {}).get("plant") or {} for entry in facts]
+    if any(other != first for other in others):
         return None
-    parameters = dict(plants[0])
+    parameters = dict(first)
     if parameters.pop("kind", None) != "positioning" or parameters.get("distortion") == "scale":
         return None
     arguments = {name: parameters.get(name) for name in inspect.signature(ActivePositioning).parameters}

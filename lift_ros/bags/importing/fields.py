@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rosbags.interfaces import Nodetype
@@ -15,21 +14,19 @@ from lift_ros.array_types import FloatArray
 from lift_ros.configuration import listed, suggest
 from lift_ros.errors import UserError
 
-_PART = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\[(?P<index>[^\]]+)\])?")
-_SLICE = re.compile(r"(?P<start>\d*):(?P<stop>\d*)")
-_LOOKUP = re.compile(r"(?P<names>[A-Za-z_]\w*)=(?P<name>.+)")
+# A name, and in brackets a number, a slice, or the name of a sibling array and what to look for in it.
+_PART = re.compile(r"([A-Za-z_]\w*)(?:\[(?:(\d+)|(\d*):(\d*)|([A-Za-z_]\w*)=(.+))\])?")
 DEPTH = 8  # ends listings of types that contain themselves
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One piece of a path: a field, and which of its elements if it is an array.
 
     An element is looked for by its number or by its name in a sibling array: (sibling, name).
     """
 
     name: str
-    index: int | slice | tuple[str, str] | None = None
+    at: int | slice | tuple[str, str] | None = None
 
 
 Path = tuple[Part, ...]
@@ -42,18 +39,14 @@ def parse_path(path: str) -> Path:
         match = _PART.fullmatch(text)
         if match is None:
             raise UserError(f"field path {path!r}: cannot read {text!r}; write a.b, a[0], a[0:3] or a[name=joint]")
-        parts.append(Part(match["name"], None if match["index"] is None else _parse_index(path, match["index"])))
+        name, number, start, stop, names, wanted = match.groups()
+        if number is not None:
+            parts.append(Part(name, int(number)))
+        elif start is not None:
+            parts.append(Part(name, slice(int(start or 0), int(stop) if stop else None)))
+        else:
+            parts.append(Part(name, (names, wanted) if names else None))
     return tuple(parts)
-
-
-def _parse_index(path: str, text: str) -> int | slice | tuple[str, str]:
-    if text.isdecimal():
-        return int(text)
-    if match := _SLICE.fullmatch(text):
-        return slice(int(match["start"] or 0), int(match["stop"]) if match["stop"] else None)
-    if match := _LOOKUP.fullmatch(text):
-        return match["names"], match["name"]
-    raise UserError(f"field path {path!r}: cannot read the index {text!r}; write 0, 0:3 or name=joint")
 
 
 def _element(definition: Any) -> tuple[bool, bool, Any]:
@@ -81,14 +74,14 @@ def check_path(types: Typestore, topic: str, typename: str, path: str, *, numeri
     current = typename
     for number, part in enumerate(parts):
         definitions = dict(types.fielddefs[current][1])
-        sibling = part.index[0] if isinstance(part.index, tuple) else part.name
+        sibling = part.at[0] if isinstance(part.at, tuple) else part.name
         array, message, inner = _element(definitions.get(part.name, (None, None)))
         # Only the last part of a path is a value, and no message.
         if part.name not in definitions or sibling not in definitions or message == (number == len(parts) - 1):
             raise UserError(_no_such_value(types, topic, typename, path))
-        if part.index is not None and not array:
+        if part.at is not None and not array:
             raise UserError(f"topic {topic}, field {path!r}: {part.name} is no array of {current} and takes no index")
-        if message and array and not isinstance(part.index, int | tuple):
+        if message and array and not isinstance(part.at, int | tuple):
             raise UserError(f"topic {topic}, field {path!r}: {part.name} is an array of messages; write {part.name}[0]")
         if numeric and not message and inner[0] in ("string", "wstring"):
             raise UserError(f"topic {topic}, field {path!r}: is text of {typename}; only numbers can be imported")
@@ -105,16 +98,12 @@ def _no_such_value(types: Typestore, topic: str, typename: str, path: str) -> st
 
 def value_at(message: Any, path: Path) -> Any:
     """Return what a path leads to in a message; LookupError where an array is too short or lacks the name."""
-    current = message
-    for part in path:
-        value, index = getattr(current, part.name), part.index
+    for name, index in path:
+        value = getattr(message, name)
         if isinstance(index, tuple):
-            names = list(getattr(current, index[0]))
-            if index[1] not in names:
-                raise LookupError(index[1])
-            index = names.index(index[1])
-        current = value if index is None else value[index]
-    return current
+            index = dict(zip(getattr(message, index[0]), range(len(value)), strict=False))[index[1]]
+        message = value if index is None else value[index]
+    return message
 
 
 def numbers_at(message: Any, paths: tuple[Path, ...]) -> FloatArray:

@@ -15,7 +15,7 @@ from lift_ros.bags.writer import RunWriter
 from lift_ros.errors import UserError
 
 
-@dataclass(slots=True)
+@dataclass
 class ImportReport:
     """What became of a bag: what was kept, and what was dropped for which reason."""
 
@@ -42,11 +42,10 @@ def import_bag(bag_path: Path, mapping: Mapping, out: Path) -> ImportReport:
         facts = {"imported_from": bag_path.name, "mapping": asdict(mapping), "dropped": dict(dropped)}
         report = ImportReport(episodes=len(episodes), dropped=dropped)
         with RunWriter(out, facts) as writer:
-            for imported in episodes:
-                episode = imported.episode
-                if mapping.image is not None and streams.image is not None and imported.images is not None:
+            for episode, received in episodes:
+                if mapping.image is not None:
                     # One episode's pictures are in memory at a time.
-                    episode = with_pictures(episode, bag, mapping.image, streams.image.received[imported.images])
+                    episode = with_pictures(episode, bag, mapping.image, received)
                 writer.write_episode(episode)
                 report.steps += len(episode.steps)
                 report.outcomes[episode.outcome.name.lower()] += 1

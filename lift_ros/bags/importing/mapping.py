@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,8 @@ class Separation:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How it is known that an episode arrived: by its end, by a distance, or by a signal."""
+    """How it is known that an episode arrived: within a distance, by a signal, or where none is given by its end."""
 
-    rule: str
     within: float | None = None
     position: tuple[float, ...] = ()
     channels: tuple[MappedTopic, ...] = ()
@@ -95,16 +94,28 @@ class Mapping:
     time: Timing = Timing()
     episodes: Separation = Separation()
 
-    def topics(self) -> Iterator[str]:
-        """Yield every topic that the mapping names."""
-        measured = self.reward if isinstance(self.reward, tuple) else ()
-        commanded = [self.action.channel] if self.action.channel else []
-        for channel in (*self.observation, *self.position, *self.goal.channels, *commanded, *measured):
-            yield channel.topic
-        for trigger in (self.episodes.start, self.episodes.end, self.goal.signal):
-            if trigger is not None:
-                yield trigger.topic
-        yield from (topic for topic in (self.time.topic, self.image) if topic)
+    def sources(self) -> dict[str, tuple[MappedTopic, ...]]:
+        """Return all that numbers are read from, by what they are."""
+        return {
+            "observation": self.observation,
+            "position": self.position,
+            "reward": self.reward if isinstance(self.reward, tuple) else (),
+            "goal": self.goal.channels,
+            "action": (self.action.channel,) if self.action.channel else (),
+        }
+
+    def topics(self) -> list[str]:
+        """Return every topic that the mapping names."""
+        triggers = (self.episodes.start, self.episodes.end, self.goal.signal)
+        sources = [source.topic for group in self.sources().values() for source in group]
+        moments = [trigger.topic for trigger in triggers if trigger]
+        return [*sources, *moments, *filter(None, (self.time.topic, self.image))]
+
+    @property
+    def clocked_by_action(self) -> bool:
+        """Whether a sample is taken with each command."""
+        action = self.action.channel
+        return action is not None and self.time.rate is None and self.time.topic in (None, action.topic)
 
 
 CHANNEL_KEYS = {"topic": Key(str), "field": Key(str, None), "fields": Key(list, (), entries=str)}
@@ -196,7 +207,7 @@ def _separation(value: Any, where: str) -> Separation:
 
 def _goal(value: Any, where: str) -> Goal:
     if value == "last_position":
-        return Goal("last_position")
+        return Goal()
     if not isinstance(value, dict):
         raise UserError(f"{where} is {value!r}; allowed: last_position, or a section with 'within' or 'signal'")
     keys: Keys = {
@@ -209,10 +220,10 @@ def _goal(value: Any, where: str) -> Goal:
     if read["signal"] is not None:
         if len(value) > 1:
             raise UserError(f"{where} has 'signal' and so cannot have {', '.join(sorted(set(value) - {'signal'}))}")
-        return Goal("signal", signal=read["signal"])
+        return Goal(signal=read["signal"])
     if read["within"] is None or bool(read["position"]) == bool(read["channel"]):
         raise UserError(f"{where} needs 'signal', or 'within' with either 'position' or 'channel'")
-    return Goal("threshold", read["within"], tuple(read["position"]), read["channel"])
+    return Goal(read["within"], tuple(read["position"]), read["channel"])
 
 
 def _reward(value: Any, where: str) -> tuple[MappedTopic, ...] | str:
@@ -236,14 +247,14 @@ def parse_mapping(value: Any, where: str = "mapping: ") -> Mapping:
     mapping = Mapping(**check_mapping(value, MAPPING_KEYS, where))
     needs = {
         f"action: {mapping.action.meaning}": mapping.action.meaning in (DIFFERENCE, "target"),
-        "goal.within": mapping.goal.rule == "threshold",
+        "goal.within": mapping.goal.within is not None,
         "time.skip_still": mapping.time.skip_still > 0,
         f"reward: {DISTANCE}": mapping.reward == DISTANCE,
     }
     for name, needed in needs.items():
         if needed and not mapping.position:
             raise UserError(f"{where}{name} needs 'position', which the file does not have")
-    if mapping.reward == DISTANCE and mapping.goal.rule == "signal":
+    if mapping.reward == DISTANCE and mapping.goal.signal:
         raise UserError(f"{where}reward: {DISTANCE} needs a goal position; goal.signal gives none")
     return mapping
 

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,12 @@ import numpy.typing as npt
 from lift_ros.array_types import FloatArray, IntArray
 from lift_ros.bags.importing.foreign_bag import ForeignBag
 from lift_ros.bags.importing.mapping import DIFFERENCE, Mapping, Separation, Trigger
-from lift_ros.bags.importing.streams import Stream, Streams, clocked_by_action, read_events
+from lift_ros.bags.importing.streams import Stream, Streams, read_events
 from lift_ros.errors import UserError
 
 SECOND = 1_000_000_000
 LARGEST_GRID = 5_000_000
+SAMPLED = ("observation", "position", "reward", "image")
 EARLIEST, LATEST = -(2**62), 2**62  # open ends that still leave room to add and subtract
 
 
@@ -36,20 +38,17 @@ class Samples:
 
     span: EpisodeSpan  # up to its end signals still belong to these samples
     times: IntArray
-    observation: FloatArray
-    position: FloatArray
-    reward: FloatArray
-    image: IntArray | None  # rows of the image topic, where one is mapped
+    columns: dict[str, npt.NDArray[Any]]  # one row per sample of all that SAMPLED names
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the plant was."""
+        return self.columns["position"]
 
     def take(self, rows: IntArray | slice) -> Samples:
         """Return some of the samples."""
         return replace(
-            self,
-            times=self.times[rows],
-            observation=self.observation[rows],
-            position=self.position[rows],
-            reward=self.reward[rows],
-            image=None if self.image is None else self.image[rows],
+            self, times=self.times[rows], columns={name: values[rows] for name, values in self.columns.items()}
         )
 
 
@@ -75,8 +74,10 @@ def find_spans(bag: ForeignBag, separation: Separation, stamp: str) -> list[Epis
     """Return the stretches between start and end triggers; one open stretch where there are no triggers."""
 
     def moments(trigger: Trigger | None) -> IntArray | None:
-        events = None if trigger is None else read_events(bag, trigger, stamp)
-        if trigger is not None and events is not None and events.size == 0:
+        if trigger is None:
+            return None
+        events = read_events(bag, trigger, stamp)
+        if events.size == 0:
             raise UserError(f"bag {bag.path}: the trigger on topic {trigger.topic} never happens; check its condition")
         return events
 
@@ -94,13 +95,9 @@ def find_spans(bag: ForeignBag, separation: Separation, stamp: str) -> list[Epis
     return spans
 
 
-def sample_times(mapping: Mapping, streams: Streams, span: EpisodeSpan) -> IntArray:
-    """Return when samples are taken in a span: at a rate, or when the clock says so."""
-    if streams.clock is not None:
-        return streams.clock[(streams.clock >= span.start) & (streams.clock <= span.stop)]
-    rate = mapping.time.rate
-    assert rate is not None
-    used = [*streams.observation, *streams.position]
+def sample_times(rate: float, streams: Streams, span: EpisodeSpan) -> IntArray:
+    """Return when samples are taken in a span at a rate."""
+    used = [*streams["observation"], *streams["position"]]
     start = max(span.start, max(int(stream.times[0]) for stream in used))
     stop = min(span.stop, max(int(stream.times[-1]) for stream in used))
     count = int((stop - start) * rate / SECOND) + 1 if stop >= start else 0
@@ -124,40 +121,28 @@ def match_streams(
 ) -> Samples:
     """Match every stream to the sample times and leave out samples that miss something."""
     timing = mapping.time
+    tolerance = round(timing.tolerance * SECOND)
+    picked = {
+        name: [match(stream.times, times, timing.match, tolerance) for stream in streams[name]] for name in SAMPLED
+    }
     good = np.ones(times.size, dtype=bool)
-
-    def pick(stamps: IntArray) -> IntArray:
-        return match(stamps, times, timing.match, round(timing.tolerance * SECOND))
 
     def leave_out(bad: npt.NDArray[np.bool_], reason: str) -> None:
         dropped[reason] += int((bad & good).sum())
         good[bad] = False
 
-    def columns(name: str, group: list[Stream], needed: npt.NDArray[np.bool_]) -> FloatArray:
-        parts = [np.empty((times.size, 0))]
-        for stream in group:
-            rows = pick(stream.times)
-            values = np.where(rows[:, None] < 0, np.nan, stream.values[rows])
+    # The effect of a command is not visible yet; the action to the next sample takes in what was commanded here.
+    seen = np.stack([rows for name in SAMPLED if name != "reward" for rows in picked[name]])
+    leave_out((np.diff(seen, prepend=-1) == 0).all(axis=0) & (seen >= 0).all(axis=0), "sample that sees nothing new")
+    columns = {}
+    for name, group in picked.items():
+        needed = np.arange(times.size) >= (name == "reward")  # there is no reward before the first step
+        parts = [stream.values[rows] for stream, rows in zip(streams[name], group, strict=True)]
+        for rows, values in zip(group, parts, strict=True):
             leave_out(needed & (rows < 0), f"sample without {name} within {timing.tolerance:g} s")
             leave_out(needed & ~np.isfinite(values).all(axis=1), f"sample whose {name} is not finite")
-            parts.append(values)
-        return np.hstack(parts)
-
-    seen = [stream.times for stream in (*streams.observation, *streams.position)]
-    seen += [] if streams.image is None else [streams.image.times]
-    picked = np.stack([pick(stamps) for stamps in seen])
-    # The effect of a command is not visible yet; the action to the next sample takes in what was commanded here.
-    stale = np.zeros(times.size, dtype=bool)
-    stale[1:] = (picked[:, 1:] == picked[:, :-1]).all(axis=0) & (picked[:, 1:] >= 0).all(axis=0)
-    leave_out(stale, "sample that sees nothing new")
-    always = np.ones(times.size, dtype=bool)
-    observation = columns("observation", streams.observation, always)
-    position = columns("position", streams.position, always)
-    reward = columns("reward", streams.reward, np.arange(times.size) > 0)  # there is none before the first step
-    image = None if streams.image is None else pick(streams.image.times)
-    if image is not None:
-        leave_out(image < 0, f"sample without image within {timing.tolerance:g} s")
-    return Samples(span, times, observation, position, reward, image).take(np.nonzero(good)[0])
+        columns[name] = np.hstack(parts) if parts else np.empty((times.size, 0))
+    return Samples(span, times, columns).take(np.nonzero(good)[0])
 
 
 def moving_rows(position: FloatArray, least: float) -> IntArray:
@@ -171,16 +156,20 @@ def moving_rows(position: FloatArray, least: float) -> IntArray:
 
 def episode_samples(bag: ForeignBag, mapping: Mapping, streams: Streams, dropped: Counter[str]) -> Iterator[Samples]:
     """Yield the samples of each episode in order of time."""
-    clock, gap, still = streams.clock, mapping.episodes.gap, mapping.time.skip_still
-    usual = int(np.median(np.diff(clock))) if clock is not None and clock.size > 1 else 0
+    gap, still, rate = mapping.episodes.gap, mapping.time.skip_still, mapping.time.rate
+    clock = np.unique((streams["clock"] or streams["action"] or streams["position"])[0].times)
+    usual = int(np.median(np.diff(clock))) if clock.size > 1 else 0
     inside = 0
     for span in find_spans(bag, mapping.episodes, mapping.time.stamp):
-        times = sample_times(mapping, streams, span)
+        if rate is None:
+            times = clock[(clock >= span.start) & (clock <= span.stop)]
+        else:
+            times = sample_times(rate, streams, span)
         inside += times.size
         groups = [times[rows] for rows in split_at_gaps(times, gap)]
         for group, following in itertools.zip_longest(groups, groups[1:]):
             stop = span.stop if following is None else int(following[0]) - 1
-            wanted = _with_end(group, usual, stop) if clocked_by_action(mapping) else group
+            wanted = _with_end(group, usual, stop) if mapping.clocked_by_action else group
             samples = match_streams(mapping, streams, wanted, replace(span, stop=stop), dropped)
             for rows in split_at_gaps(samples.times, gap):
                 part = samples.take(rows)
@@ -189,15 +178,16 @@ def episode_samples(bag: ForeignBag, mapping: Mapping, streams: Streams, dropped
                     dropped[f"sample within {still:g} of the one before"] += rows.size - moving.size
                     part = part.take(moving)
                 yield part
-    if clock is not None:
+    if rate is None:
         dropped["sample outside of every episode"] += clock.size - inside
 
 
-def actions_between(mapping: Mapping, stream: Stream | None, samples: Samples) -> FloatArray:
+def actions_between(mapping: Mapping, streams: Streams, samples: Samples) -> FloatArray:
     """Return what was commanded from each sample to the next; NaN where nothing was commanded yet."""
     meaning, times = mapping.action.meaning, samples.times
-    if meaning == DIFFERENCE or stream is None:
+    if meaning == DIFFERENCE:
         return np.diff(samples.position, axis=0)
+    (stream,) = streams["action"]
     first = np.searchsorted(stream.times, times, side="left")
     if meaning == "target":
         last = first[1:] - 1

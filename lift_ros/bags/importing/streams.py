@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.array_types import IntArray
 from lift_ros.bags.importing.fields import check_path, numbers_at, value_at
 from lift_ros.bags.importing.foreign_bag import ForeignBag
 from lift_ros.bags.importing.mapping import CONDITIONS, MappedTopic, Mapping, Trigger
@@ -22,28 +24,19 @@ class Stream:
     """What a topic said and when, in order of time: one row of values per message."""
 
     times: IntArray
-    values: FloatArray
+    values: npt.NDArray[Any]
 
 
-@dataclass(slots=True)
-class Ticks:
-    """When the messages of a topic were sent, in order of time, and when each was received."""
-
-    times: IntArray
-    received: IntArray
+Streams = dict[str, list[Stream]]  # all that a mapping names, by what it is
 
 
-@dataclass(slots=True)
-class Streams:
-    """All streams that a mapping names."""
-
-    observation: list[Stream]
-    position: list[Stream]
-    reward: list[Stream]
-    goal: list[Stream]
-    action: Stream | None
-    image: Ticks | None
-    clock: IntArray | None  # when samples are taken; None where they are taken at a rate
+def _stream(bag: ForeignBag, topic: str, times: list[int], rows: list[Any]) -> Stream:
+    """Return what was read in order of time, or say why there is nothing."""
+    if not rows:
+        reasons = "; ".join(f"{count}x {reason}" for reason, count in bag.dropped.items())
+        raise UserError(f"bag {bag.path}: topic {topic} gives no values{f' ({reasons})' if reasons else ''}")
+    order = np.argsort(times, kind="stable")
+    return Stream(np.asarray(times, dtype=np.int64)[order], np.asarray(rows)[order])
 
 
 def _has_header(bag: ForeignBag, topic: str) -> bool:
@@ -51,26 +44,25 @@ def _has_header(bag: ForeignBag, topic: str) -> bool:
     return header is not None and header[1] == "std_msgs/msg/Header"
 
 
-def _require_header(bag: ForeignBag, topic: str, stamp: str) -> None:
+def _timed(bag: ForeignBag, topic: str, stamp: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield when each message counts as sent, when it was received, and the message."""
     if stamp == "header" and not _has_header(bag, topic):
         raise UserError(f"topic {topic} ({bag.typename(topic)}) has no header; use time.stamp: received")
-
-
-def _time_of(received: int, message: Any, stamp: str) -> int:
-    if stamp == "received":
-        return received
-    at = message.header.stamp
-    return int(at.sec) * 1_000_000_000 + int(at.nanosec)
+    for received, message in bag.decoded(topic):
+        if stamp == "received":
+            yield received, received, message
+        else:
+            at = message.header.stamp
+            yield int(at.sec) * 1_000_000_000 + int(at.nanosec), received, message
 
 
 def read_numbers(bag: ForeignBag, source: MappedTopic, stamp: str) -> Stream:
     """Read the numbers of one topic; messages that have none of the expected size are dropped and counted."""
     topic = source.topic
     paths = tuple(check_path(bag.types(topic), topic, bag.typename(topic), field) for field in source.fields)
-    _require_header(bag, topic, stamp)
     times: list[int] = []
-    rows: list[FloatArray] = []
-    for received, message in bag.decoded(topic):
+    rows: list[Any] = []
+    for time, _, message in _timed(bag, topic, stamp):
         try:
             row = numbers_at(message, paths)
         except LookupError:
@@ -84,26 +76,18 @@ def read_numbers(bag: ForeignBag, source: MappedTopic, stamp: str) -> Stream:
                 f"topic {topic}: {', '.join(source.fields)} give {row.size} values, at most {LARGEST_VECTOR} "
                 f"can be recorded; choose elements, for example {source.fields[0]}[0:3]"
             )
-        times.append(_time_of(received, message, stamp))
+        times.append(time)
         rows.append(row)
-    if not rows:
-        reasons = "; ".join(f"{count}x {reason}" for reason, count in bag.dropped.items())
-        raise UserError(f"bag {bag.path}: topic {topic} gives no values{f' ({reasons})' if reasons else ''}")
-    stamps = np.asarray(times, dtype=np.int64)
-    order = np.argsort(stamps, kind="stable")
-    return Stream(stamps[order], np.vstack(rows)[order])
+    return _stream(bag, topic, times, rows)
 
 
-def read_times(bag: ForeignBag, topic: str, stamp: str) -> Ticks:
-    """Read only when a topic's messages were sent."""
+def read_times(bag: ForeignBag, topic: str, stamp: str) -> Stream:
+    """Read only when a topic's messages were sent, and as values when they were received."""
     if stamp == "received":
         pairs = [(time, time) for time, _ in bag.messages(topic)]
     else:
-        _require_header(bag, topic, stamp)
-        pairs = [(_time_of(time, message, stamp), time) for time, message in bag.decoded(topic)]
-    times, received = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    order = np.argsort(times, kind="stable")
-    return Ticks(times[order], received[order])
+        pairs = [(time, received) for time, received, _ in _timed(bag, topic, stamp)]
+    return _stream(bag, topic, [time for time, _ in pairs], [[received] for _, received in pairs])
 
 
 def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
@@ -117,62 +101,35 @@ def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
     # A topic without header can still trigger: its received time is the best there is.
     clock = stamp if _has_header(bag, topic) else "received"
     found: list[tuple[int, bool]] = []
-    for received, message in bag.decoded(topic):
+    for time, _, message in _timed(bag, topic, clock):
         try:
-            true = bool(CONDITIONS[trigger.condition](value_at(message, path), trigger.limit))
+            found.append((time, bool(CONDITIONS[trigger.condition](value_at(message, path), trigger.limit))))
         except (LookupError, TypeError, ValueError):
             raise UserError(
                 f"topic {topic}: field {trigger.field!r} cannot be compared with {trigger.limit!r} "
                 f"({trigger.condition})"
             ) from None
-        found.append((_time_of(received, message, clock), true))
-    found.sort(key=lambda entry: entry[0])
-    before = [False, *(true for _, true in found)]
-    return np.asarray([t for (t, true), was in zip(found, before, strict=False) if true and not was], dtype=np.int64)
-
-
-def clocked_by_action(mapping: Mapping) -> bool:
-    """Whether a sample is taken with each command."""
-    action, timing = mapping.action.channel, mapping.time
-    return action is not None and timing.rate is None and timing.topic in (None, action.topic)
+    moments, true = np.asarray(sorted(found, key=lambda entry: entry[0]), dtype=np.int64).reshape(-1, 2).T
+    return moments[np.diff(true, prepend=0) > 0]
 
 
 def read_streams(bag: ForeignBag, mapping: Mapping) -> Streams:
-    """Read every topic that the mapping names once."""
-    stamp, command = mapping.time.stamp, mapping.action.channel
-
-    def read_all(sources: tuple[MappedTopic, ...]) -> list[Stream]:
-        return [read_numbers(bag, source, stamp) for source in sources]
-
-    streams = Streams(
-        observation=read_all(mapping.observation),
-        position=read_all(mapping.position),
-        reward=read_all(mapping.reward if isinstance(mapping.reward, tuple) else ()),
-        goal=read_all(mapping.goal.channels),
-        action=None if command is None else read_numbers(bag, command, stamp),
-        image=None if mapping.image is None else read_times(bag, mapping.image, stamp),
-        clock=None,
-    )
-    if mapping.time.topic is not None and not clocked_by_action(mapping):
-        streams.clock = np.unique(read_times(bag, mapping.time.topic, stamp).times)
-    elif mapping.time.rate is None:
-        streams.clock = np.unique((streams.action or streams.position[0]).times)
-    _check_sizes(mapping, streams)
-    return streams
-
-
-def _check_sizes(mapping: Mapping, streams: Streams) -> None:
-    groups = {"observation": streams.observation, "position": streams.position, "reward": streams.reward}
-    sizes = {name: sum(stream.values.shape[1] for stream in group) for name, group in groups.items()}
+    """Read every topic that the mapping names once; the values of `image` are when its pictures were received."""
+    stamp, timer = mapping.time.stamp, mapping.time.topic
+    streams = {
+        name: [read_numbers(bag, source, stamp) for source in group] for name, group in mapping.sources().items()
+    }
+    streams["image"] = [] if mapping.image is None else [read_times(bag, mapping.image, stamp)]
+    streams["clock"] = [] if timer is None or mapping.clocked_by_action else [read_times(bag, timer, stamp)]
+    sizes = {name: sum(stream.values.shape[1] for stream in group) for name, group in streams.items()}
     for name in ("observation", "position"):
         if sizes[name] > LARGEST_VECTOR:
             raise UserError(f"mapping: {name} has {sizes[name]} values, at most {LARGEST_VECTOR} can be recorded")
     if sizes["reward"] > 1:
         raise UserError("mapping: reward must be one number; choose one field")
-    if mapping.action.meaning == "target" and mapping.action.channel and streams.action:
-        size = streams.action.values.shape[1]
-        if size != sizes["position"]:
-            raise UserError(
-                f"mapping: the target on {mapping.action.channel.topic} has {size} values and the position "
-                f"{sizes['position']}; they must agree"
-            )
+    if mapping.action.meaning == "target" and mapping.action.channel and sizes["action"] != sizes["position"]:
+        raise UserError(
+            f"mapping: the target on {mapping.action.channel.topic} has {sizes['action']} values and the position "
+            f"{sizes['position']}; they must agree"
+        )
+    return streams

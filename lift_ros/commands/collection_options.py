@@ -1,0 +1,27 @@
+"""The options that `lift collect` and `lift run` share: what is collected, and who augments it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lift_ros.collection.plan import MODES
+from lift_ros.policies.augmentations import AUGMENTATION_NAMES
+
+
+def add_collection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the shared arguments."""
+    parser.add_argument("--scenario", required=True, metavar="NAME", help="name or YAML file of the scenario")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
+    parser.add_argument("--mode", choices=MODES, default="collect", help="who acts (default: collect)")
+    parser.add_argument("--quiet", action="store_true", help="show neither progress nor the logs of nodes")
+    lift = parser.add_argument_group("augmented collection (LIFT)")
+    lift.add_argument("--model", type=Path, metavar="FILE", help="this model is the augmentor; then none is trained")
+    lift.add_argument("--augmentation", choices=AUGMENTATION_NAMES, help="or one trained on the way, or a random one")
+    lift.add_argument("--p", type=float, help="probability of an augmented step (default: the scenario's)")
+    lift.add_argument(
+        "--train-after", type=int, metavar="N", help="train or fit it on the first N episodes (default: the scenario's)"
+    )
+    lift.add_argument(
+        "--data", type=Path, nargs="+", default=[], metavar="RUN", help="or fit the uncertainty model to these runs"
+    )
