@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
         _check_sizes(scenario, recorded)
     advice = scenario or recorded.scenario
     options = make_options(arguments, advice)
-    radius = _action_radius(arguments, scenario, recorded)
+    radius = arguments.action_radius or (scenario or recorded).action_radius
+    if radius is None:
+        raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
     interrupts = Interrupts()
     from lift_ros.training.trainer import train
 
@@ -133,16 +135,6 @@ def _check_sizes(scenario: Scenario, recorded: RecordedRuns) -> None:
         )
 
 
-def _action_radius(arguments: argparse.Namespace, scenario: Scenario | None, recorded: RecordedRuns) -> float:
-    if arguments.action_radius is not None:
-        return float(arguments.action_radius)
-    if scenario is not None:
-        return scenario.action_radius
-    if recorded.action_radius is not None:
-        return recorded.action_radius
-    raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
-
-
 def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) -> None:
     data = result.policy.description["training"]["data"]
     left_out = recorded.left_out + [f"{count} episodes {reason}" for reason, count in data["left_out"].items()]
@@ -151,13 +143,8 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) 
             "model": str(result.path),
             "best": None if result.best_path is None else str(result.best_path),
             "hash": result.policy.hash,
-            "updates": result.updates,
-            "complete": result.complete,
-            "losses": result.losses,
-            "evaluations": result.evaluations,
-            "episodes": data["episodes"],
-            "steps": data["steps"],
-            "labelled": data["labelled"],
+            **{name: getattr(result, name) for name in ("updates", "complete", "losses", "evaluations")},
+            **{name: data[name] for name in ("episodes", "steps", "labelled")},
             "left_out": left_out,
         }
         print(json.dumps(content))

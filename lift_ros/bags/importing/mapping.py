@@ -151,33 +151,29 @@ def _scalar(value: Any, where: str) -> float | int | str | bool:
     return value
 
 
+SERVICE_KEYS = {"service": Key(str), "event": Key(str, "request_received", choices=tuple(SERVICE_EVENTS))}
+TRIGGER_KEYS: Keys = {
+    "topic": Key(str),
+    "field": Key(str, None),
+    "equals": Section(_scalar, None),
+    "not_equals": Section(_scalar, None),
+    "above": Key(float, None),
+    "below": Key(float, None),
+}
+
+
 def _trigger(value: Any, where: str) -> Trigger:
-    keys: Keys = {
-        "topic": Key(str, None),
-        "field": Key(str, None),
-        "equals": Section(_scalar, None),
-        "not_equals": Section(_scalar, None),
-        "above": Key(float, None),
-        "below": Key(float, None),
-        "service": Key(str, None),
-        "event": Key(str, None, choices=tuple(SERVICE_EVENTS)),
-    }
-    read = check_mapping(value, keys, where)
-    given = {name for name, entry in read.items() if entry is not None}
-    conditions = sorted(given & CONDITIONS.keys())
-    if ("topic" in given) == ("service" in given):
-        raise UserError(f"{where} needs either 'topic' or 'service'")
-    if "service" in given:
-        if not given <= {"service", "event"}:
-            raise UserError(f"{where} with 'service' knows only 'event', not field conditions")
-        event = SERVICE_EVENTS[read["event"] or "request_received"]
-        return Trigger(f"{read['service'].rstrip('/')}/_service_event", service_event=event)
-    if "event" in given:
-        raise UserError(f"{where}.event belongs to 'service', not to 'topic'")
-    if len(conditions) != ("field" in given):
+    if isinstance(value, dict) and "service" in value:
+        read = check_mapping(value, SERVICE_KEYS, where)
+        return Trigger(f"{read['service'].rstrip('/')}/_service_event", service_event=SERVICE_EVENTS[read["event"]])
+    if not isinstance(value, dict) or "topic" not in value:
+        raise UserError(f"{where} is {value!r}; it needs either 'topic' or 'service'")
+    read = check_mapping(value, TRIGGER_KEYS, where)
+    conditions = {name: read[name] for name in CONDITIONS if read[name] is not None}
+    if len(conditions) != (read["field"] is not None):
         raise UserError(f"{where} needs one condition ({', '.join(CONDITIONS)}) with 'field' and none without it")
-    condition = conditions[0] if conditions else None
-    return Trigger(read["topic"], read["field"], condition, read[condition] if condition else None)
+    condition, limit = next(iter(conditions.items()), (None, None))
+    return Trigger(read["topic"], read["field"], condition, limit)
 
 
 def _timing(value: Any, where: str) -> Timing:
@@ -210,18 +206,11 @@ def _goal(value: Any, where: str) -> Goal:
         return Goal()
     if not isinstance(value, dict):
         raise UserError(f"{where} is {value!r}; allowed: last_position, or a section with 'within' or 'signal'")
-    keys: Keys = {
-        "within": Key(float, None, above=0),
-        "position": Key(list, ()),
-        "channel": Section(_channels, ()),
-        "signal": Section(_trigger, None),
-    }
+    if "signal" in value:
+        return Goal(**check_mapping(value, {"signal": Section(_trigger)}, where))
+    keys: Keys = {"within": Key(float, above=0), "position": Key(list, ()), "channel": Section(_channels, ())}
     read = check_mapping(value, keys, where)
-    if read["signal"] is not None:
-        if len(value) > 1:
-            raise UserError(f"{where} has 'signal' and so cannot have {', '.join(sorted(set(value) - {'signal'}))}")
-        return Goal(signal=read["signal"])
-    if read["within"] is None or bool(read["position"]) == bool(read["channel"]):
+    if bool(read["position"]) == bool(read["channel"]):
         raise UserError(f"{where} needs 'signal', or 'within' with either 'position' or 'channel'")
     return Goal(read["within"], tuple(read["position"]), read["channel"])
 
