@@ -85,7 +85,8 @@ def _already_trained(path: Path, options: dict[str, Any], data: dict[str, Any]) 
     except UserError:
         return None  # there is none, or none that is whole
     training = policy.description.get("training", {})
-    return policy if (training.get("options"), training.get("data")) == (options, data) else None
+    same_data = data.items() <= training.get("data", {}).items()
+    return policy if same_data and training.get("options") == options else None
 
 
 def main() -> int:
