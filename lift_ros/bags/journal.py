@@ -95,7 +95,7 @@ class Journal:
     def reopen(self) -> None:
         """Go on with the file as it was taken up; what lies behind that is cut off."""
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        os.ftruncate(self._descriptor, self.size)
+        self._cut(self.size)
         for data, offset in self._repairs:
             os.pwrite(self._descriptor, data, offset)
 
@@ -133,13 +133,18 @@ class Journal:
         """Write all of it or nothing."""
         wanted = len(head) + len(data)
         try:
-            done = os.pwritev(self._descriptor, (head, data), self.size)
+            done = os.writev(self._descriptor, (head, data))
             while done < wanted:
-                done += os.pwrite(self._descriptor, (head + data)[done:], self.size + done)
+                done += os.write(self._descriptor, (head + data)[done:])
         except OSError:
-            os.ftruncate(self._descriptor, self.size)
+            self._cut(self.size)
             raise
         self.size += wanted
+
+    def _cut(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        os.lseek(self._descriptor, size, os.SEEK_SET)
+        self.size = size
 
     def _open_chunk(self) -> None:
         if self._chunk is None:
@@ -171,11 +176,11 @@ class Journal:
         self._counts[channel] = count + 1
 
     def seal(self) -> None:
-        """Close the chunk under way: append its index and write its head over the placeholder."""
+        """Close the chunk under way: write its head over the placeholder and append its index."""
         if self._chunk is not None:
             head, index, entry = _ends_of(self._chunk, mapped(self._descriptor))
-            self._append(index)
             os.pwrite(self._descriptor, head, self._chunk)
+            self._append(index)
             self._chunks.append(entry)
             self._chunk = None
 
@@ -206,8 +211,7 @@ class Journal:
                 os.fsync(self._descriptor)
             os.rename(self.path, self.path.with_name(name))
         except OSError:
-            self.size = before
-            os.ftruncate(self._descriptor, before)
+            self._cut(before)
             raise
         self.release()
         return summary

@@ -47,6 +47,12 @@ class Unusual(ValueError):
 NOT_ORDINARY = (ValueError, LookupError, struct.error, *UNREADABLE)  # what reading beyond the expected raises
 
 
+@lru_cache(maxsize=64)
+def layout_of(message: str, upto: str, **sizes: int) -> np.dtype[Any]:
+    """Return how the first fields of a message lie."""
+    return prefix_dtype(message, sizes, upto)
+
+
 @dataclass(slots=True)
 class EpisodeBytes:
     """An episode's messages: of its steps the first bytes, laid out as `layout` says, and its end."""
@@ -165,7 +171,7 @@ class Locator:
                 raise Unusual  # texts have no place in a table of numbers
             if isinstance(value, str | np.ndarray):
                 sizes[name] = len(value.encode()) + 1 if isinstance(value, str) else value.size
-        layouts = [prefix_dtype("Step", sizes, name) for name in ("source", *self._columns)]
+        layouts = [layout_of("Step", name, **sizes) for name in ("source", *self._columns)]
         if self._images and parts("Step")[-1].kind is not Kind.PICTURE:
             raise Unusual  # below, pictures are what ends a record
         self.sizes = Sizes.of(step)

@@ -179,11 +179,12 @@ class RunReader:
 
     def _index(self, names: list[str]) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
-        named = [(first, name) for name in names if (first := first_episode_of(name)) is not None]
+        numbered = [(first_episode_of(name), name) for name in names]
+        named = [(first, name) for first, name in numbered if first is not None]
         for (first, name), (following, _) in pairwise(named):
             for index in range(first, following):
                 self.file_names[index] = name
-        unclear = [name for name in names if first_episode_of(name) is None and not is_tail(name)]
+        unclear = [name for first, name in numbered if first is None and not is_tail(name)]
         for name in [*unclear, *(name for _, name in named[-1:])]:
             self._index_by_reading(name)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lift_ros.array_types import BoolArray, IntArray
 from lift_ros.bags.arrays import OF_EPISODE, OF_STEP, EpisodeArrays, offsets_of
 from lift_ros.bags.contents import Sizes
-from lift_ros.bags.ordinary import EpisodeBytes
+from lift_ros.bags.ordinary import EpisodeBytes, layout_of
 from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.messages.layout import prefix_dtype
 
@@ -59,30 +59,28 @@ def decode(
     return arrays, good
 
 
-def _decode_ends(found: Sequence[EpisodeBytes], sizes: Sizes) -> tuple[npt.NDArray[Any], BoolArray]:
+def _decode_ends(found: Sequence[EpisodeBytes], sizes: Sizes) -> tuple[dict[str, npt.NDArray[Any]], BoolArray]:
     """Return the ends of episodes and which are as they should be; those with reasons of one length go together."""
     groups: dict[int, list[int]] = {}
     for number, episode in enumerate(found):
         groups.setdefault(int.from_bytes(episode.end[_REASON : _REASON + 4], "little"), []).append(number)
-    final = {"final_observation": sizes.observation, "final_position": sizes.position, "goal": sizes.position}
-    usual = prefix_dtype("Episode", final, "goal")
-    ends = np.zeros(len(found), [(name, usual[name]) for name in _OF_END])
+    ends: dict[str, npt.NDArray[Any]] = {}
     good = np.zeros(len(found), dtype=bool)
     for length, numbers in groups.items():
-        records = [found[number].end for number in numbers]
-        layout = prefix_dtype("Episode", {**final, "reason": length}, "goal") if length != 1 else usual
+        final = {"final_observation": sizes.observation, "final_position": sizes.position, "goal": sizes.position}
+        layout = layout_of("Episode", "goal", reason=length, **final)
         size = layout.itemsize
-        if min(map(len, records)) < size - layout["goal"].itemsize:
-            continue
         # Without a goal an end may be shorter than with one.
-        table = np.frombuffer(b"".join([record[:size].ljust(size, b"\0") for record in records]), layout)
-        ends[numbers] = table[_OF_END]
+        whole = [len(found[number].end) >= size - layout["goal"].itemsize for number in numbers]
+        table = np.frombuffer(b"".join([found[number].end[:size].ljust(size, b"\0") for number in numbers]), layout)
+        for name in _OF_END:
+            ends.setdefault(name, np.zeros(len(found), layout[name]))[numbers] = table[name]
         unknown = table["goal_size"] != sizes.position
         ends["goal"][np.array(numbers)[unknown]] = np.nan
         fits = _fits(table) & _finite(table["final_observation"]) & _finite(table["final_position"])
         fits &= unknown | _finite(table["goal"])
         fits &= (table["outcome"] >= min(Outcome)) & (table["outcome"] <= max(Outcome)) & (table["mode"] <= max(Mode))
-        good[numbers] = fits
+        good[numbers] = fits & whole
     return ends, good
 
 

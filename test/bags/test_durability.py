@@ -29,7 +29,7 @@ from lift_ros.collection.records import Outcome, same
 from lift_ros.seeds import episode_seed
 
 HERE = Path(__file__).parent
-CALLS = ("write", "writev", "pwrite", "pwritev", "rename", "fsync", "fdatasync", "unlink", "open")
+CALLS = ("write", "writev", "pwrite", "rename", "fsync", "fdatasync", "unlink", "open")
 
 
 class Crash(BaseException):
@@ -301,7 +301,7 @@ def test_no_space_at_any_write_leaves_a_run_that_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_file: int
 ) -> None:
     """The same without a disk: each write in turn finds no space, some after writing a part."""
-    pwritev, pwrite, writev = os.pwritev, os.pwrite, os.writev
+    writev, write, pwrite = os.writev, os.write, os.pwrite
     for number in range(60):
         run = tmp_path / f"run{number}"
         left = number
@@ -314,24 +314,24 @@ def test_no_space_at_any_write_leaves_a_run_that_goes_on(
             left -= 1
             return left > 0
 
+        def full_write(descriptor: int, data: bytes) -> int:
+            take_space()
+            return write(descriptor, data)
+
         def full_pwrite(descriptor: int, data: bytes, offset: int) -> int:
             take_space()
             return pwrite(descriptor, data, offset)
 
-        def full_pwritev(descriptor: int, parts: tuple[bytes, ...], offset: int) -> int:
-            if take_space():
-                return pwritev(descriptor, parts, offset)
-            data = b"".join(parts)
-            return pwrite(descriptor, data[: len(data) // 2], offset)
-
         def full_writev(descriptor: int, parts: tuple[bytes, ...]) -> int:
-            take_space()
-            return writev(descriptor, parts)
+            if take_space():
+                return writev(descriptor, parts)
+            data = b"".join(parts)
+            return write(descriptor, data[: len(data) // 2])
 
         writer = RunWriter(run, {}, per_file, sync=False, reserve=0)
         with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full_write)
             patch.setattr(os, "pwrite", full_pwrite)
-            patch.setattr(os, "pwritev", full_pwritev)
             patch.setattr(os, "writev", full_writev)
             with pytest.raises(DiskFull, match="full"):
                 for index in range(100):
