@@ -108,7 +108,7 @@ def test_arrives_in_every_scenario(name: str) -> None:
         seen = problem.reset(seed)
         walk.reset()
         count = 0
-        while not seen.terminated and count < problem.step_limit:
+        while not seen.terminated and count < problem.limits.step_limit:
             seen = problem.step(walk.act(seen.values))
             count += 1
         assert seen.terminated, f"{name}, seed {seed}"
