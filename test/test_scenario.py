@@ -87,7 +87,7 @@ def test_values_that_work() -> None:
     scenario = load_scenario("po-scale-d5")
     assert scenario.plant.parameters["action_radius"] == 1.0
     assert (scenario.plant.parameters["scale_low"], scenario.plant.parameters["scale_high"]) == (0.3, 1.0)
-    assert (scenario.collection.episodes, scenario.training.updates) == (200, 1500)
+    assert (scenario.collection.episodes, scenario.training["updates"]) == (200, 1500)
     scenario = load_scenario("po-sqrt-d5")
     assert (scenario.plant.parameters["step_limit"], scenario.logging_policy.arguments["step"]) == (3000, 0.05)
     scenario = load_scenario("po-blend-d2")
@@ -98,7 +98,7 @@ def test_values_that_work() -> None:
 def test_a_file_of_ones_own_and_its_defaults(tmp_path: Path) -> None:
     scenario = load_scenario(write(tmp_path, GOOD))
     assert scenario.name == "mine"
-    assert scenario.collection.augmentation == "learned" and scenario.training.gamma is None
+    assert scenario.collection.augmentation == "learned" and scenario.training["gamma"] is None
     assert load_scenario(str(tmp_path / "mine.yaml")) == scenario
 
 
