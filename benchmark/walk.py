@@ -26,7 +26,7 @@ def count_steps(problem: Problem, policy: Policy, seed: int) -> tuple[int, bool]
     inform(policy, observed)
     begin_episode(policy, seed)
     count = 0
-    while not observed.terminated and count < problem.step_limit:
+    while not observed.terminated and count < problem.limits.step_limit:
         observed = problem.step(policy.act(observed.values))
         count += 1
     return count, observed.terminated

@@ -47,13 +47,16 @@ COLLECTION_KEYS = {
     "augmentation": Key(str, LEARNED, choices=AUGMENTATION_NAMES),
     "augmentation_arguments": Key(dict, {}),
 }
+# What this plant wants of offline training; null leaves the choice to the preset.
 TRAINING_KEYS = {
     "updates": Key(int, None, low=1, optional=True),
     "strategy": Key(str, None, choices=(*STRATEGIES, PLAIN), optional=True),
     "C": Key(float, None, low=0, optional=True),
     "gamma": Key(float, None, above=0, high=1, optional=True),
     "scale_observations": Key(bool, None, optional=True),
+    # start states uniform over transitions, or over episodes first
     "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
+    # insist on recorded ones, or label those that nobody measured in hindsight
     "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
 }
 
@@ -87,19 +90,6 @@ class CollectionSettings:
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
-    """What this plant wants of offline training; None leaves the choice to the preset."""
-
-    updates: int | None
-    strategy: str | None
-    C: float | None
-    gamma: float | None
-    scale_observations: bool | None
-    draw: str | None  # start states uniform over transitions, or over episodes first
-    reward: str | None  # insist on recorded ones, or label those that nobody measured in hindsight
-
-
-@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -108,7 +98,7 @@ class Scenario:
     plant: PlantSettings
     logging_policy: PolicySettings
     collection: CollectionSettings
-    training: TrainingSettings
+    training: dict[str, Any]  # by TRAINING_KEYS
 
     @property
     def limits(self) -> Limits:
@@ -194,7 +184,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         plant=plant,
         logging_policy=PolicySettings(**policy),
         collection=CollectionSettings(**collection),
-        training=TrainingSettings(**check_mapping(top["training"], TRAINING_KEYS, f"{source}: training")),
+        training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
     )
     step = scenario.logging_policy.arguments.get("step")
     if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:

@@ -68,13 +68,11 @@ def test_loads_and_fits_together(name: str) -> None:
         pytest.importorskip("mujoco", reason="Fetch needs mujoco and gymnasium-robotics")
     problem, policy = scenario.make_problem(), scenario.make_logging_policy()
     assert isinstance(problem, Problem)
-    sizes = (scenario.observation_size, scenario.action_size, scenario.action_radius)
-    assert (problem.observation_size, problem.action_size, problem.action_radius) == sizes
-    assert same_limits(scenario.limits, Limits.of(problem))
+    assert same_limits(scenario.limits, problem.limits)
     begin_episode(policy, 0)
     action = policy.act(problem.reset(0).values)
-    assert action.shape == (problem.action_size,)
-    assert 0 < np.linalg.norm(action) < problem.action_radius / 2, "no room for shortcuts"
+    assert action.shape == (scenario.action_size,)
+    assert 0 < np.linalg.norm(action) < scenario.action_radius / 2, "no room for shortcuts"
     problem.close()
 
 
@@ -89,7 +87,7 @@ def test_values_that_work() -> None:
     scenario = load_scenario("po-scale-d5")
     assert scenario.plant.parameters["action_radius"] == 1.0
     assert (scenario.plant.parameters["scale_low"], scenario.plant.parameters["scale_high"]) == (0.3, 1.0)
-    assert (scenario.collection.episodes, scenario.training.updates) == (200, 1500)
+    assert (scenario.collection.episodes, scenario.training["updates"]) == (200, 1500)
     scenario = load_scenario("po-sqrt-d5")
     assert (scenario.plant.parameters["step_limit"], scenario.logging_policy.arguments["step"]) == (3000, 0.05)
     scenario = load_scenario("po-blend-d2")
@@ -100,7 +98,7 @@ def test_values_that_work() -> None:
 def test_a_file_of_ones_own_and_its_defaults(tmp_path: Path) -> None:
     scenario = load_scenario(write(tmp_path, GOOD))
     assert scenario.name == "mine"
-    assert scenario.collection.augmentation == "learned" and scenario.training.gamma is None
+    assert scenario.collection.augmentation == "learned" and scenario.training["gamma"] is None
     assert load_scenario(str(tmp_path / "mine.yaml")) == scenario
 
 

@@ -25,7 +25,7 @@ from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
-from lift_ros.positioning.problem import Limits, Problem
+from lift_ros.positioning.problem import Problem
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 
@@ -54,7 +54,7 @@ def run_episode(
 ) -> Episode:
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p)
-    arbiter = Arbiter(Limits.of(problem))
+    arbiter = Arbiter(problem.limits)
     instructions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
     while instructions:
         following: list[Instruction] = []

@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"a seed is {min(arguments.seeds)}, but seeds must be 0 or more")
     models: dict[str, Policy] = {}
     for path in arguments.models:
-        models[str(path) if path.name in models else path.name] = load_fitting_model(path, scenario)
+        policy = load_fitting_model(path, scenario.name, scenario.limits)
+        models[str(path) if path.name in models else path.name] = policy
     total = len(models) + len(yardsticks(scenario))
     with Progress(total, "evaluating", unit="policies", enabled=not arguments.json) as bar:
         results = compare(

@@ -49,7 +49,7 @@ def compare(
     results: dict[str, Convergence] = {}
     with closing(scenario.make_problem()) as problem:
         for name, policy in {**models, **yardsticks(scenario)}.items():
-            patience = problem.step_limit if name == LOGGING_POLICY else steps
+            patience = problem.limits.step_limit if name == LOGGING_POLICY else steps
             results[name] = converge(scenario, policy, everyone, steps=steps, patience=patience, problem=problem)
             advance(name)
     return results

@@ -118,7 +118,7 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
     if options.augmentation not in (None, *AUGMENTATION_NAMES):
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
     if options.model is not None:
-        load_fitting_model(options.model, scenario)  # refuses what the augmentor would refuse
+        load_fitting_model(options.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     for path in options.data:
         RunReader(path)  # refuses what is no run
     for executable, values in options.parameters.items():

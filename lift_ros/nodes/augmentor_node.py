@@ -36,7 +36,7 @@ class Augmentor(PolicyNode):
         elif policy is not None:
             self.serve(policy)
         elif self.value("model"):
-            self._swap(load_fitting_model(self.value("model"), self.scenario))
+            self._swap(load_fitting_model(self.value("model"), self.scenario.name, self.scenario.limits))
         self.connect()
         if policy is None:
             self.listen(msg.Model, qos.MODEL, decode_model, self._on_model, qos.LATCHED)
@@ -58,7 +58,7 @@ class Augmentor(PolicyNode):
     def _on_model(self, model: Model) -> None:
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""
         try:
-            policy = load_fitting_model(model.path, self.scenario, model.sha256)
+            policy = load_fitting_model(model.path, self.scenario.name, self.scenario.limits, model.sha256)
         except UserError as error:
             self.diagnostics.count("models refused")
             self.get_logger().error(f"refused a model, the one before keeps serving: {error}")

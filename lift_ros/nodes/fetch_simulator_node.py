@@ -38,8 +38,8 @@ class FetchSimulator(SimulatorNode):
         if self.value("joint_states"):
             joints = JointState()
             joints.header.stamp = self.get_clock().now().to_msg()
-            joints.name = list(problem.joint_names)
-            joints.position = problem.joint_positions().tolist()
+            joints.name = list(problem.arm.joint_names)
+            joints.position = problem.arm.joint_positions().tolist()
             self._joint_publisher.publish(joints)
         if observed.image is not None and self._image_publisher.get_subscription_count():
             self._image_publisher.publish(self._view(observed.image))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,31 +24,30 @@ from lift_ros.seeds import generator
 
 LEARNED = "learned"  # the augmentation of LIFT itself, which is trained and comes as a model
 UNCERTAINTY = "uncertainty"
+_Kernels = tuple[FloatArray, FloatArray]  # centres, one per row, and their common width per column
 
 
+@dataclass(eq=False)
 class RandomAugmentation(ABC):
     """A policy with a random stream of its own, seeded for each episode."""
 
-    def __init__(self, logging_policy: Policy, action_size: int, action_radius: float) -> None:
-        self._logging_policy = logging_policy
-        self._action_size, self._radius = action_size, float(action_radius)
-        self._stream: np.random.Generator | None = None
+    logging_policy: Policy  # of its own
+    action_size: int
+    action_radius: float
+    _stream: np.random.Generator | None = field(default=None, init=False)
 
     def begin_episode(self, seed: int) -> None:
         """Seed the randomness of one episode."""
         self._stream = generator(seed, "augmentation")
-        begin_episode(self._logging_policy, seed)
+        begin_episode(self.logging_policy, seed)
 
     def reset(self) -> None:
         """Reset the logging policy of its own; the randomness goes on."""
-        self._logging_policy.reset()
+        self.logging_policy.reset()
 
     @abstractmethod
     def act(self, observation: FloatArray) -> FloatArray:
         """Return the action to take instead of the logging policy's."""
-
-    def _logged(self, observation: FloatArray) -> FloatArray:
-        return self._logging_policy.act(observation)
 
     @property
     def _rng(self) -> np.random.Generator:
@@ -56,32 +56,29 @@ class RandomAugmentation(ABC):
         return self._stream
 
 
+@dataclass(eq=False)
 class GaussianNoise(RandomAugmentation):
     """π_β(o) + ε with normal ε."""
 
-    def __init__(
-        self, logging_policy: Policy, action_size: int, action_radius: float, sigma: float | None = None
-    ) -> None:
-        super().__init__(logging_policy, action_size, action_radius)
-        self._sigma = action_radius / 3 if sigma is None else sigma
+    sigma: float | None = None  # a third of the action radius unless given
 
     def act(self, observation: FloatArray) -> FloatArray:
         """Add noise to the logging policy's action."""
-        noise = self._rng.normal(0.0, self._sigma, self._action_size)
-        return shorten(self._logged(observation) + noise, self._radius)
+        sigma = self.action_radius / 3 if self.sigma is None else self.sigma
+        noise = self._rng.normal(0.0, sigma, self.action_size)
+        return shorten(self.logging_policy.act(observation) + noise, self.action_radius)
 
 
+@dataclass(eq=False)
 class RandomScaling(RandomAugmentation):
     """π_β(o)·ε with ε = 2·exp(η) and normal η."""
 
-    def __init__(self, logging_policy: Policy, action_size: int, action_radius: float, sigma: float = 0.5) -> None:
-        super().__init__(logging_policy, action_size, action_radius)
-        self._sigma = sigma
+    sigma: float = 0.5
 
     def act(self, observation: FloatArray) -> FloatArray:
         """Scale the logging policy's action."""
-        factor = 2.0 * math.exp(self._rng.normal(0.0, self._sigma))
-        return shorten(self._logged(observation) * factor, self._radius)
+        factor = 2.0 * math.exp(self._rng.normal(0.0, self.sigma))
+        return shorten(self.logging_policy.act(observation) * factor, self.action_radius)
 
 
 class UniformActions(RandomAugmentation):
@@ -89,9 +86,10 @@ class UniformActions(RandomAugmentation):
 
     def act(self, observation: FloatArray) -> FloatArray:
         """Draw an action."""
-        return np.asarray(uniform_in_ball(self._rng, 1, self._action_size, self._radius)[0])
+        return np.asarray(uniform_in_ball(self._rng, 1, self.action_size, self.action_radius)[0])
 
 
+@dataclass(eq=False)
 class UncertaintyModel(RandomAugmentation):
     """The exploration of iterative offline RL: of some candidates, take the action least like those seen here before.
 
@@ -99,19 +97,10 @@ class UncertaintyModel(RandomAugmentation):
     their observation is to o. The model is fitted to a fixed dataset, so episodes do not depend on each other.
     """
 
-    def __init__(
-        self,
-        logging_policy: Policy,
-        action_size: int,
-        action_radius: float,
-        candidates: int = 32,
-        samples: int = 1000,
-        fit_seed: int = 0,
-    ) -> None:
-        super().__init__(logging_policy, action_size, action_radius)
-        self._candidates, self._samples, self._fit_seed = candidates, samples, fit_seed
-        self._observations = self._actions = np.empty((0, 0))
-        self._observation_width = self._action_width = np.empty(0)
+    candidates: int = 32
+    samples: int = 1000
+    fit_seed: int = 0
+    _seen: tuple[_Kernels, _Kernels] | None = field(default=None, init=False)  # observations, actions
 
     def fit(self, observations: FloatArray, actions: FloatArray) -> None:
         """Keep up to `samples` of the seen pairs, one per row, and choose the widths of the kernels."""
@@ -120,24 +109,23 @@ class UncertaintyModel(RandomAugmentation):
                 f"the uncertainty model needs as many actions as observations, at least 1: "
                 f"got {len(actions)} and {len(observations)}"
             )
-        rng = generator(self._fit_seed, "uncertainty_model")
-        chosen = rng.permutation(len(actions))[: self._samples]
-        self._observations = np.array(observations, dtype=np.float64)[chosen]
-        self._actions = np.array(actions, dtype=np.float64)[chosen]
-        self._observation_width = _kernel_width(self._observations)
-        self._action_width = _kernel_width(self._actions)
+        rng = generator(self.fit_seed, "uncertainty_model")
+        chosen = rng.permutation(len(actions))[: self.samples]
+        seen, done = (np.array(values, dtype=np.float64)[chosen] for values in (observations, actions))
+        self._seen = (seen, _kernel_width(seen)), (done, _kernel_width(done))
 
     def log_density(self, observation: FloatArray, actions: FloatArray) -> FloatArray:
         """Return log E(o, a) for each row of `actions`, up to a constant that depends on the widths alone."""
-        if not len(self._actions):
+        if self._seen is None:
             raise UserError("the uncertainty model has seen no data: call fit(observations, actions) first")
-        here = -0.5 * np.sum(((self._observations - observation) / self._observation_width) ** 2, axis=1)
-        offsets = (self._actions[None, :, :] - actions[:, None, :]) / self._action_width
+        (seen, observation_width), (done, action_width) = self._seen
+        here = -0.5 * np.sum(((seen - observation) / observation_width) ** 2, axis=1)
+        offsets = (done[None, :, :] - actions[:, None, :]) / action_width
         return np.asarray(_log_sum(here - 0.5 * np.sum(offsets**2, axis=2)) - _log_sum(here[None, :]))
 
     def act(self, observation: FloatArray) -> FloatArray:
         """Draw candidates and take the least probable."""
-        actions = uniform_in_ball(self._rng, self._candidates, self._action_size, self._radius)
+        actions = uniform_in_ball(self._rng, self.candidates, self.action_size, self.action_radius)
         return np.asarray(actions[int(np.argmin(self.log_density(observation, actions)))])
 
 

@@ -7,29 +7,18 @@ from typing import Any
 
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
-from lift_ros.policies.coordinate_walk import (
-    DEFAULT_STEP,
-    STEP_FLOOR,
-    CoordinateWalk,
-    NoisyCoordinateWalk,
-    coordinate_walk,
-)
+from lift_ros.policies.coordinate_walk import DEFAULT_STEP, STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
 from lift_ros.policies.direct import DirectPolicy
 from lift_ros.policies.protocol import Policy
-from lift_ros.policies.routines import GeneratorPolicy, load_routine
+from lift_ros.policies.routines import load_routine
 
 _GOAL = {"goal": Key(list, None, optional=True)}
 _RADIUS = {"action_radius": Key(float, above=0)}
 _WALK = {"step": Key(float, DEFAULT_STEP, above=0), "floor": Key(float, STEP_FLOOR, above=0), **_GOAL}
 
-
-def _make_generator_walk(dim: int, **arguments: Any) -> Policy:
-    return GeneratorPolicy(coordinate_walk, {"dim": dim, **arguments}, "coordinate_walk_generator")
-
-
 _POLICIES: dict[str, tuple[Callable[..., Policy], dict[str, Key]]] = {
     "coordinate_walk": (CoordinateWalk, _WALK),
-    "coordinate_walk_generator": (_make_generator_walk, _WALK),
+    "coordinate_walk_generator": (CoordinateWalk, _WALK),
     "noisy_coordinate_walk": (NoisyCoordinateWalk, {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0)}),
     "direct": (DirectPolicy, {**_RADIUS, **_GOAL}),
 }

@@ -21,7 +21,6 @@ from lift_ros.errors import UserError
 Tensors = dict[str, npt.NDArray[Any]]
 
 DESCRIPTION_KEY = "lift_ros"
-HEADER_LIMIT = 16 * 2**20
 FILE_LIMIT = 2 * 2**30
 
 
@@ -70,11 +69,11 @@ def read_tensor_file(path: str | Path, kind: str) -> TensorFile:
     """Read and check a file of `kind`: its header, its JSON, its tensors; nothing in it is executed."""
     source = Path(path)
     data = _read_bytes(source, kind)
-    description = _description(source, data, kind)
     try:
         tensors = safetensors_numpy.load(data)
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise _bad(source, kind, f"its tensors cannot be read ({error})") from error
+    description = _description(source, data, kind)
     for name, tensor in tensors.items():
         if np.issubdtype(tensor.dtype, np.floating) and not np.isfinite(tensor).all():
             raise _bad(source, kind, f"tensor {name!r} holds NaN or infinity")
@@ -96,17 +95,10 @@ def _read_bytes(source: Path, kind: str) -> bytes:
 
 
 def _description(source: Path, data: bytes, kind: str) -> dict[str, Any]:
-    if len(data) < 8:
-        raise _bad(source, kind, f"it has only {len(data)} bytes")
-    length = int.from_bytes(data[:8], "little")
-    if length > HEADER_LIMIT:
-        raise _bad(source, kind, f"its header claims {length} bytes, more than the limit of {HEADER_LIMIT}")
-    if length > len(data) - 8:
-        raise _bad(source, kind, f"its header claims {length} bytes but only {len(data) - 8} follow: it is truncated")
+    length = int.from_bytes(data[:8], "little")  # of the header, which is whole where the tensors could be read
     try:
         header = json.loads(data[8 : 8 + length])
-        text = header["__metadata__"][DESCRIPTION_KEY]
-        description = json.loads(text)
+        description = json.loads(header["__metadata__"][DESCRIPTION_KEY])
         if not isinstance(description, dict):
             raise TypeError("the description is no JSON object")
         found = description["kind"]

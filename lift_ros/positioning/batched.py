@@ -35,37 +35,16 @@ class BatchedPositioning:
         self.dynamics = dynamics
         self._coefficients: Columns = ()
         self._position = self._goal = np.empty((dynamics.dim, 0))
-        self._distance = np.empty(0)
-        self._reached = np.empty(0, dtype=np.bool_)
-        self._any_reached = False
+        self.distances = np.empty(0)  # to the goal, of each context
+        self.reached = np.empty(0, dtype=np.bool_)  # which contexts have reached their goal
         self._last_steps = np.empty(0, dtype=np.int64)  # the step that reached the goal, of those that have
         self._step_count = 0
         self._goal_is_origin = False
 
     @property
-    def positions(self) -> FloatArray:
-        """Position s of each context."""
-        return self._position.T.copy()
-
-    @property
-    def goals(self) -> FloatArray:
-        """Goal s_W of each context."""
-        return self._goal.T.copy()
-
-    @property
-    def distances(self) -> FloatArray:
-        """Distance to the goal of each context."""
-        return self._distance.copy()
-
-    @property
-    def reached(self) -> BoolArray:
-        """Which contexts have reached their goal."""
-        return self._reached.copy()
-
-    @property
     def steps(self) -> IntArray:
         """Number of steps each context has made; it stops counting at the goal."""
-        return np.where(self._reached, self._last_steps, self._step_count)
+        return np.where(self.reached, self._last_steps, self._step_count)
 
     def reset(self, seeds: Sequence[int]) -> FloatArray:
         """Begin one episode per seed and return the observations."""
@@ -78,9 +57,8 @@ class BatchedPositioning:
         self._coefficients = self.dynamics.distortion.coefficients(np.array([start.context for start in starts]))
         self._last_steps = np.zeros(len(starts), dtype=np.int64)
         self._step_count = 0
-        self._distance = norm(list(self._position - self._goal))
-        self._reached = np.zeros(len(starts), dtype=np.bool_)
-        self._any_reached = False
+        self.distances = norm(self._position - self._goal)
+        self.reached = np.zeros(len(starts), dtype=np.bool_)
         return self._observations()
 
     def step(self, actions: npt.ArrayLike) -> BatchedStep:
@@ -89,17 +67,16 @@ class BatchedPositioning:
         if action.shape != self._position.shape:
             raise UserError(f"actions must have shape {self._position.shape[::-1]}, not {action.shape[::-1]}")
         action = self._shortened(action)
-        if self._any_reached:
-            action = action * ~self._reached
+        if self.reached.any():
+            action = action * ~self.reached
         position = self._position = self._moved(action)
-        self._distance = norm(position if self._goal_is_origin else position - self._goal)
-        reached = self._distance <= self.dynamics.threshold
+        self.distances = norm(position if self._goal_is_origin else position - self._goal)
+        reached = self.distances <= self.dynamics.threshold
         self._step_count += 1
         if reached.any():
-            self._last_steps[reached & ~self._reached] = self._step_count
-            self._any_reached = True
-        self._reached = reached
-        return BatchedStep(self._observations(), -self._distance, reached)
+            self._last_steps[reached & ~self.reached] = self._step_count
+        self.reached = reached
+        return BatchedStep(self._observations(), -self.distances, reached)
 
     def _moved(self, action: FloatArray) -> FloatArray:
         position = np.empty_like(action)

@@ -50,12 +50,10 @@ def _bounded(value: Column, low: float, high: float) -> Column:
     return np.minimum(np.maximum(value, low), high)
 
 
-def _sine_times_cosine(columns: Columns) -> list[Column]:
-    if isinstance(columns[0], float):
-        # Through the array functions as well: those of `math` may round the last bit otherwise.
-        values = np.array(columns)
-        return (np.sin(values) * np.cos(values)).tolist()  # type: ignore[no-any-return]
-    return [np.sin(column) * np.cos(column) for column in columns]
+def _sine_times_cosine(columns: Columns) -> Columns:
+    values = np.asarray(columns)  # floats as well: the functions of `math` may round the last bit otherwise
+    waves: FloatArray = np.sin(values) * np.cos(values)
+    return waves.tolist() if waves.ndim == 1 else waves
 
 
 def _columns(values: FloatArray) -> Columns:
@@ -104,11 +102,7 @@ class Distortion(ABC):
         self.sigma = self.default_sigma if sigma is None else float(sigma)
         if not (math.isfinite(self.sigma) and self.sigma >= 0):
             raise UserError(f"sigma of distortion {self.name!r} must be a finite number >= 0, not {sigma!r}")
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        """Shape of one context W; a single number unless said otherwise."""
-        return ()
+        self.context_shape: tuple[int, ...] = self.sample(np.random.default_rng(0)).shape
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
@@ -150,10 +144,6 @@ class Undistorted(Distortion):
 
     name = "none"
 
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return (0,)
-
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return np.empty(0)
 
@@ -164,14 +154,11 @@ class Undistorted(Distortion):
         return [position[k] + action[k] for k in range(self.dim)]
 
 
-class _Matrix(Distortion):
-    """A distortion whose context is a matrix W of normal entries, used as I + W."""
+class Blend(Distortion):
+    """f(s, a, W) = s + (I + W) a with normal W."""
 
+    name = "blend"
     default_sigma = 0.2
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return (self.dim, self.dim)
 
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return rng.normal(0.0, self.sigma, (self.dim, self.dim))
@@ -180,18 +167,12 @@ class _Matrix(Distortion):
         matrix = np.eye(self.dim) + context
         return _columns(matrix.reshape((*matrix.shape[:-2], self.dim * self.dim)))
 
-
-class Blend(_Matrix):
-    """f(s, a, W) = s + (I + W) a with normal W."""
-
-    name = "blend"
-
     def move(self, position: Columns, action: Columns, coefficients: Columns) -> list[Column]:
         moved = _apply_matrix(coefficients, action)
         return [position[k] + moved[k] for k in range(self.dim)]
 
 
-class SquareRoot(_Matrix):
+class SquareRoot(Blend):
     """f(s, a, W) = s + (I + W) √‖a‖ a with normal W: small steps shrink, so no LPE."""
 
     name = "sqrt"
@@ -228,10 +209,6 @@ class RegionalRotation(Distortion):
     default_sigma = 0.1
     placement_error = 2.0
 
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return (len(REGION_MEANS),)
-
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return rng.normal(REGION_MEANS, self.sigma)
 
@@ -264,10 +241,6 @@ class Scale(Distortion):
         if not 0 < low < high < math.inf:
             raise UserError(f"distortion 'scale' needs 0 < low < high, not low={low!r}, high={high!r}")
         self.low, self.high = float(low), float(high)
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return (self.dim,)
 
     def sample(self, rng: np.random.Generator, goal: FloatArray | None = None) -> FloatArray:
         return np.zeros(self.dim) if goal is None else np.array(goal, dtype=np.float64)

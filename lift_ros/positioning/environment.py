@@ -11,7 +11,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Distortion, make_distortion
 from lift_ros.positioning.dynamics import HIGH, LOW, Beginning, Dynamics, ObservationKind
-from lift_ros.positioning.simulated import Mover
+from lift_ros.positioning.simulated import SimulatedPositioning
 
 Info = dict[str, Any]
 
@@ -41,40 +41,39 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
             raise UserError(f"lift/Positioning-v0 has no images: leave out render_mode={render_mode!r}")
         if isinstance(distortion, str):
             distortion = make_distortion(distortion, dim, sigma=sigma)
-        self.dynamics = Dynamics(distortion, action_radius, threshold, step_limit, observation, goal)
+        dynamics = Dynamics(distortion, action_radius, threshold, step_limit, observation, goal)
+        self._problem = SimulatedPositioning(dynamics)
         self.metadata = {"render_modes": []}
         self.render_mode = None
-        size = self.dynamics.dim
+        size = distortion.dim
         reach = (LOW, HIGH) if observation == "position" else (LOW - HIGH, HIGH - LOW)
         self.observation_space = gymnasium.spaces.Box(*reach, (size,), np.float64)
         self.action_space = gymnasium.spaces.Box(-action_radius, action_radius, (size,), np.float64)
-        self._mover = Mover(self.dynamics)
-        self._start: Beginning | None = None
+        self._threshold, self._step_limit = threshold, step_limit
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, Info]:
         """Begin the episode of this seed, or the next one of the environment's own stream."""
         super().reset(seed=seed)
-        episode = int(self.np_random.integers(_SEED_LIMIT)) if seed is None else seed
-        self._start = self._mover.reset(episode)
         self._steps = 0
-        return self._mover.observation(), self._info(self._start)
+        observed = self._problem.reset(int(self.np_random.integers(_SEED_LIMIT)) if seed is None else seed)
+        assert self._problem.start is not None
+        return observed.values, self._info(self._problem.start)
 
     def step(self, action: FloatArray) -> tuple[FloatArray, float, bool, bool, Info]:
         """Apply one action."""
-        if self._start is None:
-            raise UserError("reset() the environment before its first step")
-        mover = self._mover
-        mover.step(action)
+        problem = self._problem
+        start = problem.advance(action)
         self._steps += 1
-        terminated = mover.distance <= self.dynamics.threshold
-        truncated = not terminated and self._steps >= self.dynamics.step_limit
-        return mover.observation(), -mover.distance, terminated, truncated, self._info(self._start)
+        terminated = problem.distance <= self._threshold
+        truncated = not terminated and self._steps >= self._step_limit
+        return problem.observation(), -problem.distance, terminated, truncated, self._info(start)
 
     def _info(self, start: Beginning) -> Info:
+        problem = self._problem
         return {
-            "position": self._mover.position(),
+            "position": np.array(problem.position),
             "goal": start.goal,
             "context": start.context,
-            "distance": self._mover.distance,
+            "distance": problem.distance,
         }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from lift_ros.errors import UserError
 from lift_ros.positioning.ball import shorten
 from lift_ros.positioning.fetch_arm import FetchArm
 from lift_ros.positioning.offscreen import OffscreenCamera
-from lift_ros.positioning.problem import Bounds, Observed
+from lift_ros.positioning.problem import Bounds, Limits, Observed
 from lift_ros.seeds import generator
 
 SIZE = 3
@@ -22,30 +24,43 @@ TABLE_HEIGHT = 0.425  # of an object that lies on the table; the gripper comes d
 HOME = (1.3419051, 0.7491007, 0.5347952)
 _WORKSPACE_RANGE = 0.3
 WORKSPACE: Bounds = (np.array(HOME) - _WORKSPACE_RANGE, np.array(HOME) + _WORKSPACE_RANGE)
+_VIEW = {"lookat": (1.3, 0.75, 0.55), "distance": 1.5, "azimuth": 132.0, "elevation": -14.0}
 
 
-class _FetchProblem:
+class _FetchProblem(ABC):
     """What both tasks share: the arm, its limits and the images."""
 
-    model_name: str
-    observation_size: int
-    action_size = SIZE
+    model_name: ClassVar[str]
+    observation_size: ClassVar[int]
 
     def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
-        self._arm = FetchArm(self.model_name)
-        self.action_radius, self.threshold, self.step_limit = action_radius, threshold, step_limit
-        self.workspace = WORKSPACE  # that a proposal may aim at
-        self.joint_names = self._arm.joint_names
-        self._camera: OffscreenCamera | None = None
-        if render_size is not None:
-            self._camera = OffscreenCamera(
-                self._arm.model, render_size, lookat=(1.3, 0.75, 0.55), distance=1.5, azimuth=132.0, elevation=-14.0
-            )
+        self.arm = FetchArm(self.model_name)
+        self.limits = self.make_limits(action_radius, step_limit)
+        self.threshold = threshold
+        self._camera = None if render_size is None else OffscreenCamera(self.arm.model, render_size, _VIEW)
         self._goal = np.empty(0)
 
-    def joint_positions(self) -> FloatArray:
-        """Return the angle or displacement of each joint, in the order of `joint_names`."""
-        return self._arm.joint_positions()
+    @classmethod
+    def make_limits(cls, action_radius: float, step_limit: int, threshold: float = 0.0) -> Limits:
+        """Return what a plant with these parameters can do; a proposal may aim at all of the workspace."""
+        return Limits(cls.observation_size, SIZE, action_radius, step_limit, WORKSPACE)
+
+    def reset(self, seed: int) -> Observed:
+        """Begin the episode that `seed` determines, whatever came before."""
+        self.arm.restore()
+        self._goal = self._place(generator(seed, "problem"))
+        self.arm.show_goal(self._goal)
+        return self._observed(first=True)
+
+    def step(self, action: FloatArray) -> Observed:
+        """Apply one action."""
+        if not self._goal.size:
+            raise UserError("reset(seed) the problem before its first step")
+        values = np.asarray(action, dtype=np.float64)
+        if values.shape != (SIZE,) or not np.isfinite(values).all():
+            raise UserError(f"an action has {SIZE} finite entries, not {action!r}")
+        self.arm.move(shorten(values, self.limits.action_radius))
+        return self._observed()
 
     def close(self) -> None:
         """Give the camera's resources back."""
@@ -53,32 +68,33 @@ class _FetchProblem:
             self._camera.close()
             self._camera = None
 
-    def _move(self, action: FloatArray) -> None:
-        if not self._goal.size:
-            raise UserError("reset(seed) the problem before its first step")
-        values = np.asarray(action, dtype=np.float64)
-        if values.shape != (SIZE,) or not np.isfinite(values).all():
-            raise UserError(f"an action has {SIZE} finite entries, not {action!r}")
-        self._arm.move(shorten(values, self.action_radius))
+    @abstractmethod
+    def _place(self, rng: np.random.Generator) -> FloatArray:
+        """Prepare a new episode and return its goal."""
+
+    @abstractmethod
+    def _look(self) -> tuple[FloatArray, float]:
+        """Return what is observed, and the length of the way that is left."""
 
     def _draw_goal(self, rng: np.random.Generator, away_from: FloatArray) -> FloatArray:
         """Draw a goal above the table that is not reached already."""
-        low = self._arm.home_position - GOAL_RANGE
-        high = self._arm.home_position + GOAL_RANGE
+        low = self.arm.home_position - GOAL_RANGE
+        high = self.arm.home_position + GOAL_RANGE
         low[2] = TABLE_HEIGHT
         while True:
             goal = rng.uniform(low, high)
             if _length(goal - away_from) > 2 * self.threshold:
                 return goal
 
-    def _observed(self, values: FloatArray, reward: float, terminated: bool) -> Observed:
+    def _observed(self, first: bool = False) -> Observed:
+        values, left = self._look()
         return Observed(
             values=values,
-            position=self._arm.position(),
+            position=self.arm.position(),
             goal=self._goal.copy(),
-            reward=reward,
-            terminated=terminated,
-            image=None if self._camera is None else self._camera.image(self._arm.data),
+            reward=math.nan if first else -left,
+            terminated=left <= self.threshold,
+            image=None if self._camera is None else self._camera.image(self.arm.data),
         )
 
 
@@ -88,22 +104,12 @@ class FetchReach(_FetchProblem):
     model_name = "reach.xml"
     observation_size = SIZE
 
-    def reset(self, seed: int) -> Observed:
-        """Begin the episode that `seed` determines, whatever came before."""
-        self._arm.restore()
-        self._goal = self._draw_goal(generator(seed, "problem"), self._arm.position())
-        self._arm.show_goal(self._goal)
-        return self._look(first=True)
+    def _place(self, rng: np.random.Generator) -> FloatArray:
+        return self._draw_goal(rng, self.arm.position())
 
-    def step(self, action: FloatArray) -> Observed:
-        """Apply one action."""
-        self._move(action)
-        return self._look()
-
-    def _look(self, first: bool = False) -> Observed:
-        displacement = self._arm.position() - self._goal
-        distance = _length(displacement)
-        return self._observed(displacement, float("nan") if first else -distance, distance <= self.threshold)
+    def _look(self) -> tuple[FloatArray, float]:
+        displacement = self.arm.position() - self._goal
+        return displacement, _length(displacement)
 
 
 class FetchTouchAndPlace(_FetchProblem):
@@ -119,41 +125,25 @@ class FetchTouchAndPlace(_FetchProblem):
 
     def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
         super().__init__(action_radius, threshold, step_limit, render_size)
-        self._arm.let_object_pass()
+        self.arm.let_object_pass()
         self.touched = False  # in this episode
 
-    def reset(self, seed: int) -> Observed:
-        """Begin the episode that `seed` determines, whatever came before."""
-        rng = generator(seed, "problem")
-        self._arm.restore()
-        self._arm.put_object(self._draw_object(rng))
-        self._goal = self._draw_goal(rng, self._arm.object_position())
-        self._arm.show_goal(self._goal)
+    def _place(self, rng: np.random.Generator) -> FloatArray:
         self.touched = False
-        return self._look(first=True)
+        self.arm.put_object(self._draw_object(rng))
+        return self._draw_goal(rng, self.arm.object_position())
 
-    def step(self, action: FloatArray) -> Observed:
-        """Apply one action; afterwards the object is where the gripper carries it."""
-        self._move(action)
-        gripper = self._arm.position()
-        self.touched = self.touched or _length(gripper - self._arm.object_position()) <= self.threshold
+    def _look(self) -> tuple[FloatArray, float]:
+        gripper, thing = self.arm.position(), self.arm.object_position()
+        to_object, to_goal = gripper - thing, gripper - self._goal
+        self.touched = self.touched or _length(to_object) <= self.threshold
         if self.touched:
-            self._arm.put_object(gripper)
-        return self._look()
-
-    def _look(self, first: bool = False) -> Observed:
-        gripper, thing = self._arm.position(), self._arm.object_position()
-        to_object = np.zeros(SIZE) if self.touched else gripper - thing
-        to_goal = gripper - self._goal
-        left = _length(to_goal) if self.touched else _length(to_object) + _length(thing - self._goal)
-        return self._observed(
-            np.concatenate([to_object, to_goal]),
-            float("nan") if first else -left,
-            self.touched and _length(to_goal) <= self.threshold,
-        )
+            self.arm.put_object(gripper)
+            return np.concatenate([np.zeros(SIZE), to_goal]), _length(to_goal)
+        return np.concatenate([to_object, to_goal]), _length(to_object) + _length(thing - self._goal)
 
     def _draw_object(self, rng: np.random.Generator) -> FloatArray:
-        home = self._arm.home_position
+        home = self.arm.home_position
         while True:
             offset = rng.uniform(-GOAL_RANGE, GOAL_RANGE, 2)
             if _length(offset) >= OBJECT_CLEARANCE:

@@ -49,12 +49,11 @@ class FetchArm:
         self._mujoco = _import_mujoco()
         self.model = self._mujoco.MjModel.from_xml_path(str(_model_path(model_name)))
         self.data = self._mujoco.MjData(self.model)
-        self._gripper_site = self._id("SITE", "robot0:grip")
-        self._gripper_body = self._id("BODY", "robot0:gripper_link")
-        self._goal_site = self._id("SITE", "target0")
-        self._fingers = [int(self.model.jnt_qposadr[self._id("JOINT", name)]) for name in _FINGERS]
-        self._joints = self._robot_joints()
-        self.joint_names = tuple(self._joints)
+        names = (self.model.joint(index).name for index in range(self.model.njnt))
+        self.joint_names = tuple(name for name in names if name.startswith("robot0:"))
+        self._joints = [int(self.model.joint(name).qposadr[0]) for name in self.joint_names]
+        self._fingers = [int(self.model.joint(name).qposadr[0]) for name in _FINGERS]
+        self._gripper = self.data.body("robot0:gripper_link")
         self._take_initial_pose()
         self._home = np.empty(self._mujoco.mj_stateSize(self.model, self._mujoco.mjtState.mjSTATE_INTEGRATION))
         self._mujoco.mj_getState(self.model, self.data, self._home, self._mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -62,11 +61,11 @@ class FetchArm:
 
     def joint_positions(self) -> FloatArray:
         """Return the angle or displacement of each joint, in the order of `joint_names`."""
-        return np.array([self.data.qpos[address] for address in self._joints.values()])
+        return np.array(self.data.qpos[self._joints])
 
     def position(self) -> FloatArray:
         """Return where the gripper is."""
-        return np.array(self.data.site_xpos[self._gripper_site])
+        return np.array(self.data.site("robot0:grip").xpos)
 
     def restore(self) -> None:
         """Go back to the initial state, including what MuJoCo keeps from step to step to start its solver."""
@@ -76,56 +75,46 @@ class FetchArm:
 
     def move(self, displacement: FloatArray) -> None:
         """Pull the gripper by a displacement for the time of one step; it follows with a lag."""
-        self.data.mocap_pos[0] = self.data.xpos[self._gripper_body] + displacement
-        self.data.mocap_quat[0] = self.data.xquat[self._gripper_body] + np.array(_DOWNWARDS)
-        self._mujoco.mj_step(self.model, self.data, nstep=_SUBSTEPS)
-        self._close_gripper()
-        self._mujoco.mj_forward(self.model, self.data)
+        self.data.mocap_pos[0] = self._gripper.xpos + displacement
+        self.data.mocap_quat[0] = self._gripper.xquat + np.array(_DOWNWARDS)
+        self._run(_SUBSTEPS)
 
     def show_goal(self, goal: FloatArray) -> None:
         """Put the red mark of the model at the goal; it has no effect on the movement."""
-        body = self.model.site_bodyid[self._goal_site]
-        self.model.site_pos[self._goal_site] = goal - self.data.xpos[body]
+        site = self.model.site("target0")
+        site.pos = goal - self.data.xpos[site.bodyid[0]]
         self._mujoco.mj_forward(self.model, self.data)
 
     def object_position(self) -> FloatArray:
         """Return where the object is."""
-        return np.array(self.data.site_xpos[self._id("SITE", "object0")])
+        return np.array(self.data.site("object0").xpos)
 
     def put_object(self, position: FloatArray) -> None:
         """Put the object somewhere, upright and at rest."""
-        joint = self._id("JOINT", "object0:joint")
-        address, velocity = int(self.model.jnt_qposadr[joint]), int(self.model.jnt_dofadr[joint])
-        self.data.qpos[address : address + 7] = (*position, 1.0, 0.0, 0.0, 0.0)
-        self.data.qvel[velocity : velocity + 6] = 0.0
+        joint = self.data.joint("object0:joint")
+        joint.qpos = (*position, 1.0, 0.0, 0.0, 0.0)
+        joint.qvel = 0.0
         self._mujoco.mj_forward(self.model, self.data)
 
     def let_object_pass(self) -> None:
         """Let the robot pass through the object, which still lies on the table."""
-        geometry = self._id("GEOM", "object0")
-        table = int(self.model.body_geomadr[self._id("BODY", "table0")])
-        self.model.geom_contype[geometry] = self.model.geom_conaffinity[geometry] = 0
-        self.model.geom_contype[table] |= 2
-        self.model.geom_conaffinity[geometry] = 2
+        thing, table = self.model.geom("object0"), self.model.geom(int(self.model.body("table0").geomadr[0]))
+        thing.contype = 0
+        table.contype |= 2
+        thing.conaffinity = 2
 
     def _take_initial_pose(self) -> None:
         for name, value in _BASE.items():
-            self.data.qpos[self.model.jnt_qposadr[self._id("JOINT", name)]] = value
+            self.data.joint(name).qpos = value
         welds = self.model.eq_type == self._mujoco.mjtEq.mjEQ_WELD
         self.model.eq_data[welds, :7] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
         self._mujoco.mj_forward(self.model, self.data)
         self.data.mocap_pos[0] = self.position() + np.array(_GRIPPER_TARGET)
         self.data.mocap_quat[0] = _DOWNWARDS
-        self._mujoco.mj_step(self.model, self.data, nstep=_SETTLING_STEPS)
-        self._close_gripper()
-        self._mujoco.mj_forward(self.model, self.data)
+        self._run(_SETTLING_STEPS)
 
-    def _close_gripper(self) -> None:
+    def _run(self, steps: int) -> None:
+        """Simulate, and close the gripper, which no action controls."""
+        self._mujoco.mj_step(self.model, self.data, nstep=steps)
         self.data.qpos[self._fingers] = 0.0
-
-    def _robot_joints(self) -> dict[str, int]:
-        names = (self.model.joint(index).name for index in range(self.model.njnt))
-        return {name: int(self.model.joint(name).qposadr[0]) for name in names if name.startswith("robot0:")}
-
-    def _id(self, kind: str, name: str) -> int:
-        return int(self._mujoco.mj_name2id(self.model, getattr(self._mujoco.mjtObj, f"mjOBJ_{kind}"), name))
+        self._mujoco.mj_forward(self.model, self.data)

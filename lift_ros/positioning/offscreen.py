@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,16 +39,8 @@ def _make_context(size: int) -> Any:
 class OffscreenCamera:
     """A free camera that renders square images; it takes hold of the GL library only when made."""
 
-    def __init__(
-        self,
-        model: Any,
-        size: int,
-        *,
-        lookat: Sequence[float],
-        distance: float,
-        azimuth: float,
-        elevation: float,
-    ) -> None:
+    def __init__(self, model: Any, size: int, view: Mapping[str, Any]) -> None:
+        """Look at `model` as `view` says in the terms of MuJoCo's camera."""
         import mujoco
 
         if not 1 <= size <= 4096:
@@ -64,8 +56,8 @@ class OffscreenCamera:
         self._viewport = mujoco.MjrRect(0, 0, size, size)
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FREE
-        self._camera.lookat[:] = lookat
-        self._camera.distance, self._camera.azimuth, self._camera.elevation = distance, azimuth, elevation
+        for name, value in view.items():
+            setattr(self._camera, name, value)
         self._size = size
 
     def image(self, data: Any) -> npt.NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
-from lift_ros.positioning.fetch import WORKSPACE, FetchReach, FetchTouchAndPlace
+from lift_ros.positioning.fetch import FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.hardware import build_hardware, hardware_limits
 from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.positioning.simulated import SimulatedPositioning
@@ -82,23 +82,14 @@ _HARDWARE_KEYS = {
 }
 
 
-def _positioning_limits(parameters: Parameters) -> Limits:
-    return Limits.of(SimulatedPositioning(make_dynamics(parameters)))
-
-
 def _fetch_kind(task: type[FetchReach] | type[FetchTouchAndPlace]) -> PlantKind:
-    def limits(parameters: Parameters) -> Limits:
-        radius, step_limit = parameters["action_radius"], parameters["step_limit"]
-        return Limits(task.observation_size, task.action_size, radius, step_limit, WORKSPACE)
-
-    def build(parameters: Parameters, render_size: int | None) -> Problem:
-        return task(**parameters, render_size=render_size)
-
-    return PlantKind(_FETCH_KEYS, limits, build)
+    return PlantKind(
+        _FETCH_KEYS, lambda p: task.make_limits(**p), lambda p, render_size: task(**p, render_size=render_size)
+    )
 
 
 PLANTS = {
-    "positioning": PlantKind(_POSITIONING_KEYS, _positioning_limits, _build_positioning),
+    "positioning": PlantKind(_POSITIONING_KEYS, lambda p: _build_positioning(p, None).limits, _build_positioning),
     "fetch_reach": _fetch_kind(FetchReach),
     "fetch_touch_and_place": _fetch_kind(FetchTouchAndPlace),
     "hardware": PlantKind(_HARDWARE_KEYS, hardware_limits, build_hardware),

@@ -36,20 +36,9 @@ class Limits:
 
     observation_size: int
     action_size: int
-    action_radius: float
+    action_radius: float  # λ
     step_limit: int
     workspace: Bounds | None = None  # lowest and highest position, where there is such a box
-
-    @classmethod
-    def of(cls, problem: Problem) -> Limits:
-        """Return the limits of a problem."""
-        return cls(
-            problem.observation_size,
-            problem.action_size,
-            problem.action_radius,
-            problem.step_limit,
-            problem.workspace,
-        )
 
 
 @runtime_checkable
@@ -57,28 +46,8 @@ class Problem(Protocol):
     """An active positioning problem (P, W, O, f, γ) that can be reset and stepped."""
 
     @property
-    def observation_size(self) -> int:
-        """Number of entries of an observation."""
-
-    @property
-    def action_size(self) -> int:
-        """Number of entries of an action."""
-
-    @property
-    def action_radius(self) -> float:
-        """Radius λ of the action ball."""
-
-    @property
-    def step_limit(self) -> int:
-        """Number of steps after which the caller ends an episode."""
-
-    @property
-    def threshold(self) -> float:
-        """Distance θ to the goal at which an episode terminates."""
-
-    @property
-    def workspace(self) -> Bounds | None:
-        """Lowest and highest position, or None where there is no limit."""
+    def limits(self) -> Limits:
+        """What the plant can do; the caller ends an episode at the step limit."""
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines, whatever came before."""

@@ -11,61 +11,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import Columns, norm
 from lift_ros.positioning.dynamics import HIGH, LOW, Beginning, Dynamics
-from lift_ros.positioning.problem import Bounds, Observed
-
-
-class Mover:
-    """The state of one episode: position, goal and context."""
-
-    def __init__(self, dynamics: Dynamics) -> None:
-        self.dynamics = dynamics
-        self._move = dynamics.distortion.move
-        self._radius = dynamics.action_radius
-        self._size = dynamics.dim
-        self._shape = (dynamics.dim,)
-        self._observes_position = dynamics.observation == "position"
-        self._position: list[float] = []
-        self._displacement: list[float] = []
-        self._goal: list[float] = []
-        self._coefficients: Columns = ()
-        self.distance = math.nan  # ‖s − s_W‖
-
-    def reset(self, seed: int) -> Beginning:
-        """Begin the episode of this seed."""
-        start = self.dynamics.start(seed)
-        self._position, self._goal = start.position.tolist(), start.goal.tolist()
-        self._coefficients = self.dynamics.distortion.coefficients(start.context)
-        self._measure()
-        return start
-
-    def step(self, action: npt.ArrayLike) -> None:
-        """Move by one action, shortened onto the ball where it is longer than λ."""
-        array = np.asarray(action, dtype=np.float64)
-        if array.shape != self._shape:
-            raise UserError(f"an action has {self._size} entries, not shape {array.shape}")
-        values: list[float] = array.tolist()
-        length = norm(values)
-        if not length <= self._radius:  # also where it is NaN
-            if not math.isfinite(length):
-                raise UserError(f"an action must be finite, not {values}")
-            factor = self._radius / length
-            values = [value * factor for value in values]
-        moved = self._move(self._position, values, self._coefficients)
-        self._position = [LOW if value < LOW else HIGH if value > HIGH else value for value in moved]
-        self._measure()
-
-    def position(self) -> FloatArray:
-        """Return s as an array of its own."""
-        return np.array(self._position)
-
-    def observation(self) -> FloatArray:
-        """Return what is observed as an array of its own."""
-        return np.array(self._position if self._observes_position else self._displacement)
-
-    def _measure(self) -> None:
-        goal = self._goal
-        self._displacement = [value - goal[k] for k, value in enumerate(self._position)]
-        self.distance = norm(self._displacement)
+from lift_ros.positioning.problem import Limits, Observed
 
 
 class SimulatedPositioning:
@@ -73,35 +19,69 @@ class SimulatedPositioning:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
-        self.observation_size = self.action_size = dynamics.dim
-        self.action_radius, self.threshold = dynamics.action_radius, dynamics.threshold
-        self.step_limit = dynamics.step_limit
-        self.workspace: Bounds = np.full(dynamics.dim, LOW), np.full(dynamics.dim, HIGH)  # movements beyond stop there
-        self._mover = Mover(dynamics)
-        self._start: Beginning | None = None
+        size = dynamics.dim
+        box = np.full(size, LOW), np.full(size, HIGH)  # movements beyond stop there
+        self.limits = Limits(size, size, dynamics.action_radius, dynamics.step_limit, box)
+        self._move = dynamics.distortion.move
+        self._radius = dynamics.action_radius
+        self._shape = (size,)
+        self._observes_position = dynamics.observation == "position"
+        self.start: Beginning | None = None  # of the present episode
+        self.position: list[float] = []  # s
+        self._displacement: list[float] = []
+        self._goal: list[float] = []
+        self._coefficients: Columns = ()
+        self.distance = math.nan  # ‖s − s_W‖
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines."""
-        self._start = self._mover.reset(seed)
-        return self._observed(self._start, float("nan"))
+        self.start = start = self.dynamics.start(seed)
+        self._goal = start.goal.tolist()
+        self._coefficients = self.dynamics.distortion.coefficients(start.context)
+        self._stand(start.position.tolist())
+        return self._observed(start, math.nan)
 
-    def step(self, action: FloatArray) -> Observed:
+    def step(self, action: npt.ArrayLike) -> Observed:
         """Apply one action."""
-        if self._start is None:
-            raise UserError("reset(seed) the problem before its first step")
-        self._mover.step(action)
-        return self._observed(self._start, -self._mover.distance)
+        return self._observed(self.advance(action), -self.distance)
+
+    def advance(self, action: npt.ArrayLike) -> Beginning:
+        """Move by one action, shortened onto the ball where it is longer than λ; return how the episode began."""
+        if self.start is None:
+            raise UserError("reset the problem before its first step")
+        array = np.asarray(action, dtype=np.float64)
+        if array.shape != self._shape:
+            raise UserError(f"an action has {self._shape[0]} entries, not shape {array.shape}")
+        values: list[float] = array.tolist()
+        length = norm(values)
+        if not length <= self._radius:  # also where it is NaN
+            if not math.isfinite(length):
+                raise UserError(f"an action must be finite, not {values}")
+            factor = self._radius / length
+            values = [value * factor for value in values]
+        moved = self._move(self.position, values, self._coefficients)
+        self._stand([LOW if value < LOW else HIGH if value > HIGH else value for value in moved])
+        return self.start
+
+    def observation(self) -> FloatArray:
+        """Return what is observed as an array of its own."""
+        return np.array(self.position if self._observes_position else self._displacement)
 
     def close(self) -> None:
         """Nothing is held."""
 
+    def _stand(self, position: list[float]) -> None:
+        goal = self._goal
+        self.position = position
+        self._displacement = [value - goal[k] for k, value in enumerate(position)]
+        self.distance = norm(self._displacement)
+
     def _observed(self, start: Beginning, reward: float) -> Observed:
-        mover = self._mover
         return Observed(
-            mover.observation(),
-            mover.position(),
+            self.observation(),
+            np.array(self.position),
             start.goal.copy(),
             start.context.flatten(),
             reward,
-            mover.distance <= self.dynamics.threshold,
+            self.distance <= self.dynamics.threshold,
         )

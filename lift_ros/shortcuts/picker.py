@@ -1,22 +1,20 @@
-"""Shortcuts inside d3rlpy: a transition picker for its replay buffer, and batches for its `update`."""
+"""Shortcuts inside d3rlpy: a transition picker for its replay buffer."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from array import array
-from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
-from d3rlpy.dataset import EpisodeBase, Transition, TransitionMiniBatch, TransitionPickerProtocol
+from d3rlpy.dataset import EpisodeBase, Transition, TransitionPickerProtocol
 from d3rlpy.dataset.utils import create_zero_observation, retrieve_observation
 
 from lift_ros.errors import UserError
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.pairs import make_rows
 from lift_ros.shortcuts.rule import Rule, make_nodes, weights
-from lift_ros.shortcuts.sampler import ShortcutBatch, ShortcutSampler
 
 _PROPOSALS = 64  # refused as often as this, a draw looks at all candidates instead
 _POOL = 4096  # random numbers fetched at once; at least two per proposal and one more
@@ -171,51 +169,3 @@ class _Walk:
         cumulative = np.cumsum(weights(self.nodes.reached[stops], self.strategy))
         chosen = int(np.searchsorted(cumulative, pool.pop() * cumulative[-1], side="right"))
         return int(stops[min(chosen, len(stops) - 1)]) - start
-
-
-def to_transition_mini_batch(batch: ShortcutBatch, sampler: ShortcutSampler) -> TransitionMiniBatch:
-    """Return a batch as d3rlpy's `update` takes it, without copying; transitions are made only where asked for."""
-    return TransitionMiniBatch(
-        observations=batch.observations,
-        actions=batch.actions,
-        rewards=batch.rewards,
-        next_observations=batch.next_observations,
-        next_actions=batch.next_actions,
-        terminals=batch.terminals,
-        intervals=np.ones_like(batch.rewards),
-        transitions=_Transitions(batch, sampler),
-    )
-
-
-class _Transitions(Sequence[Any]):
-    """The single transitions of a batch; only algorithms that need returns-to-go ever look at them."""
-
-    def __init__(self, batch: ShortcutBatch, sampler: ShortcutSampler) -> None:
-        self._batch = batch
-        self._sampler = sampler
-
-    def __len__(self) -> int:
-        return len(self._batch)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        batch = self._batch
-        return Transition(
-            observation=batch.observations[index],
-            action=batch.actions[index],
-            reward=batch.rewards[index],
-            next_observation=batch.next_observations[index],
-            next_action=batch.next_actions[index],
-            terminal=float(batch.terminals[index, 0]),
-            interval=1,
-            rewards_to_go=self._sampler.rewards_to_go(int(batch.starts[index])),
-        )

@@ -140,11 +140,6 @@ class ShortcutSampler:
             self._draw_ahead(int(state["ahead"]))
         self._used = int(state["used"])
 
-    def rewards_to_go(self, start: int) -> Float32Array:
-        """Return all that the recorded episode collected from a step on, as a column."""
-        episode = int(np.searchsorted(self._offsets, start, side="right")) - 1
-        return self._rewards[start : self._offsets[episode + 1], None]
-
     def _block(self) -> int:
         numbers = 2 * self._observations[0].size + 2 * self._actions.shape[1] + 7
         return min(_BLOCK, _BLOCK_BYTES // (4 * int(numbers)))

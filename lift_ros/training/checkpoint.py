@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,8 @@ def save_checkpoint(
 ) -> None:
     """Write learner, sampler and measurements; `identity` says which training they belong to."""
     tensors, facts = learner.state()
-    description = {
-        "kind": CHECKPOINT_KIND,
-        "identity": identity,
-        "learner": facts,
-        "sampler": sampler.state(),
-        "done": progressed.done,
-        "losses": progressed.losses,
-        "evaluations": progressed.evaluations,
-    }
-    write_tensor_file(path, tensors, description)
+    description = {"kind": CHECKPOINT_KIND, "identity": identity, "learner": facts, "sampler": sampler.state()}
+    write_tensor_file(path, tensors, {**description, **asdict(progressed)})
 
 
 def load_checkpoint(path: Path, identity: dict[str, Any], learner: Learner, sampler: ShortcutSampler) -> Progressed:
@@ -58,9 +50,7 @@ def load_checkpoint(path: Path, identity: dict[str, Any], learner: Learner, samp
     try:
         learner.restore(file.tensors, file.description["learner"])
         sampler.set_state(file.description["sampler"])
-        return Progressed(
-            int(file.description["done"]), dict(file.description["losses"]), list(file.description["evaluations"])
-        )
+        return Progressed(*(file.description[entry.name] for entry in fields(Progressed)))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"the checkpoint {path} is incomplete ({error}); train without --resume") from error
 

@@ -1,12 +1,12 @@
-"""Who learns: our CQL or an algorithm of d3rlpy, behind one small interface."""
+"""Who learns: what every learner offers, and our CQL as one."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
-import numpy.typing as npt
 import torch
 
 from lift_ros.errors import UserError
@@ -17,23 +17,46 @@ from lift_ros.training.dense import ScalarAdam, name_layers, to_array
 from lift_ros.training.options import TrainingOptions
 
 
-class Learner(Protocol):
+class Learner(ABC):
     """Something that improves with every mini-batch; actions in a batch are divided by the action radius."""
 
+    random_name: ClassVar[str] = "generator"  # of the random state in a checkpoint
+
+    def __init__(self, random: torch.Generator) -> None:
+        self._random = random
+        self._updates = 0
+
+    @abstractmethod
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Learn from a mini-batch and return the losses."""
 
+    @abstractmethod
     def networks(self) -> Tensors:
         """Return actor and critics under the names of the model file."""
 
-    def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return all that `restore` needs to continue bit for bit."""
+    @abstractmethod
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Return all that an update changes, to be read or filled."""
 
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """Return all that `restore` needs to continue bit for bit: weights, optimisers and random state."""
+        tensors = {name: to_array(tensor) for name, tensor in self._tensors().items()}
+        tensors[self.random_name] = to_array(self._random.get_state())
+        return tensors, {"updates": self._updates}
+
+    @torch.no_grad()
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
+        self._updates = int(facts["updates"])
+        self._random.set_state(torch.from_numpy(tensors[self.random_name].copy()))
+        for name, tensor in self._tensors().items():
+            array = tensors[name]
+            if tensor.shape != array.shape:
+                raise UserError(f"the checkpoint holds a tensor of shape {array.shape}, expected {tuple(tensor.shape)}")
+            tensor.copy_(torch.from_numpy(array.copy()))
 
-    def close(self) -> None:
-        """Release threads."""
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """Release threads, where there are any."""
 
 
 def rate_factor(options: TrainingOptions, update: int) -> float:
@@ -43,15 +66,15 @@ def rate_factor(options: TrainingOptions, update: int) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * update / options.updates))
 
 
-class CQLLearner:
+class CQLLearner(Learner):
     """Our CQL, with learning rates that may fall and an averaged actor."""
 
     def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> None:
         self._options = options
         self._action_size = action_size
         self.cql = CQL(options, observation_size, action_size, threads)
+        super().__init__(self.cql.generator)
         self._average = self.cql.actor.values.clone()
-        self._updates = 0
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Make one step of CQL."""
@@ -80,18 +103,13 @@ class CQLLearner:
         return tensors
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return weights, optimisers and random state."""
-        tensors = {name: to_array(tensor) for name, tensor in self._tensors().items()}
-        tensors["generator"] = to_array(self.cql.generator.get_state())
-        scalars = [dataclasses.astuple(scalar) for scalar in self._scalars()]
-        return tensors, {"updates": self._updates, "scalars": scalars}
+        """Return what every learner does, and the numbers that no tensor holds."""
+        tensors, facts = super().state()
+        return tensors, {**facts, "scalars": [dataclasses.astuple(scalar) for scalar in self._scalars()]}
 
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
-        self._updates = int(facts["updates"])
-        self.cql.generator.set_state(torch.from_numpy(tensors["generator"].copy()))
-        for name, tensor in self._tensors().items():
-            _fill(tensor, tensors[name])
+        super().restore(tensors, facts)
         for adam in (self.cql.actor_adam, *(critic.adam for critic in self.cql.critics)):
             adam.steps = self._updates
         for scalar, values in zip(self._scalars(), facts["scalars"], strict=True):
@@ -102,7 +120,6 @@ class CQLLearner:
         self.cql.close()
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """Return all that an update changes, to be read or filled."""
         adams = {"actor": self.cql.actor_adam}
         found = {"average": self._average, "actor": self.cql.actor.values}
         for index, critic in enumerate(self.cql.critics):
@@ -120,18 +137,3 @@ class CQLLearner:
 def _split(layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return weight and bias of a layer that keeps its bias in its last row."""
     return layer[:-1].t(), layer[-1]
-
-
-def _fill(tensor: torch.Tensor, array: npt.NDArray[Any]) -> None:
-    if tensor.shape != array.shape:
-        raise UserError(f"the checkpoint holds a tensor of shape {array.shape}, expected {tuple(tensor.shape)}")
-    tensor.copy_(torch.from_numpy(array.copy()))
-
-
-def make_learner(options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> Learner:
-    """Return the learner of the algorithm that the options name."""
-    if options.algorithm == "CQL":
-        return CQLLearner(options, observation_size, action_size, threads)
-    from lift_ros.training.stock import StockLearner
-
-    return StockLearner(options, observation_size, action_size)

@@ -16,61 +16,47 @@ from lift_ros.scenario import TRAINING_KEYS
 if TYPE_CHECKING:
     from lift_ros.scenario import Scenario
 
-_COUNT, _RATE, _WIDTH = Key(int, low=1, high=2**53), Key(float, above=0), Key(int, low=1, high=65536)
-# What each option but `hidden` may be; those that a scenario knows are its keys.
-OPTION_KEYS: dict[str, Key] = {
-    **{name: dataclasses.replace(key, optional=False) for name, key in TRAINING_KEYS.items()},
-    "algorithm": Key(str),
-    "seed": Key(int, low=0, high=2**53),
-    "pairs_memory": Key(int, low=0, high=2**53),
-    "critics": _COUNT,
-    "batch_size": _COUNT,
-    "action_samples": _COUNT,
-    "tau": Key(float, low=0, high=1),
-    "actor_learning_rate": _RATE,
-    "critic_learning_rate": _RATE,
-    "temperature_learning_rate": Key(float, low=0),
-    "alpha_learning_rate": Key(float, low=0),
-    "conservative_weight": Key(float, low=0),
-    "alpha_threshold": Key(float),
-    "initial_temperature": _RATE,
-    "initial_alpha": _RATE,
-    "schedule": Key(str, choices=("constant", "cosine")),
-    "actor_average": Key(float, low=0, high=1),
-}
+_WIDTH = Key(int, low=1, high=65536)
+_LARGEST = 2**53  # whole numbers up to here survive JSON
+
+
+def _option(default: Any, **limits: Any) -> Any:
+    """Return the field of an option of the default's type within these limits; those of a scenario's keys are known."""
+    return field(default=default, metadata={"key": Key(type(default), **limits)})
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
     """What is trained, on what and how long. The defaults are the preset `fast`."""
 
-    algorithm: str = "CQL"
+    algorithm: str = _option("CQL")
     updates: int = 1000
-    seed: int = 0
+    seed: int = _option(0, low=0, high=_LARGEST)
     # what is drawn
     strategy: str = "best"  # of the shortcuts; "none" trains on plain transitions
     C: float = 0.0
     draw: str = "transitions"  # start states uniform over transitions, or over episodes first
     reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
     scale_observations: bool = False
-    pairs_memory: int = 2**29  # bytes that precomputed shortcuts may take
+    pairs_memory: int = _option(2**29, low=0, high=_LARGEST)  # bytes that precomputed shortcuts may take
     # the networks and their updates; the paper's names
     hidden: tuple[int, ...] = (64, 64)
-    critics: int = 2
-    batch_size: int = 256
-    action_samples: int = 4
+    critics: int = _option(2, low=1, high=_LARGEST)
+    batch_size: int = _option(256, low=1, high=_LARGEST)
+    action_samples: int = _option(4, low=1, high=_LARGEST)
     gamma: float = 0.99
-    tau: float = 0.005
-    actor_learning_rate: float = 1e-3
-    critic_learning_rate: float = 1e-3
-    temperature_learning_rate: float = 1e-4
-    alpha_learning_rate: float = 1e-4
-    conservative_weight: float = 5.0
-    alpha_threshold: float = 10.0
-    initial_temperature: float = 1.0
-    initial_alpha: float = 1.0
-    schedule: str = "cosine"  # how learning rates fall over the updates
-    actor_average: float = 0.995  # the model's actor is this running average of the trained one; 0 for none
+    tau: float = _option(0.005, low=0, high=1)
+    actor_learning_rate: float = _option(1e-3, above=0)
+    critic_learning_rate: float = _option(1e-3, above=0)
+    temperature_learning_rate: float = _option(1e-4, low=0)
+    alpha_learning_rate: float = _option(1e-4, low=0)
+    conservative_weight: float = _option(5.0, low=0)
+    alpha_threshold: float = _option(10.0)
+    initial_temperature: float = _option(1.0, above=0)
+    initial_alpha: float = _option(1.0, above=0)
+    schedule: str = _option("cosine", choices=("constant", "cosine"))  # how learning rates fall over the updates
+    # The model's actor is this running average of the trained one; 0 for none.
+    actor_average: float = _option(0.995, low=0, high=1)
     extra: Mapping[str, Any] = field(default_factory=dict)  # options of a d3rlpy algorithm other than CQL
 
     def __post_init__(self) -> None:
@@ -79,15 +65,14 @@ class TrainingOptions:
         object.__setattr__(self, "hidden", _widths(self.hidden))
         if self.extra and self.algorithm == "CQL":
             raise UserError(
-                f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted(option_names()))}"
+                f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted({*OPTION_KEYS, 'hidden'}))}"
             )
 
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""
-        known = option_names()
-        own = {name: value for name, value in changes.items() if name in known}
-        extra = {**self.extra, **{name: value for name, value in changes.items() if name not in known}}
-        return dataclasses.replace(self, **own, extra=extra)
+        own = {name: value for name, value in changes.items() if name in OPTION_KEYS or name == "hidden"}
+        extra = {name: value for name, value in changes.items() if name not in own}
+        return dataclasses.replace(self, **own, extra={**self.extra, **extra})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as JSON values; `TrainingOptions().replaced` of it gives the same options."""
@@ -95,6 +80,12 @@ class TrainingOptions:
         extra = data.pop("extra")
         return {**data, "hidden": list(self.hidden), **extra}
 
+
+# What each option but `hidden` may be; those that a scenario knows are its keys.
+OPTION_KEYS: dict[str, Key] = {
+    **{name: dataclasses.replace(key, optional=False) for name, key in TRAINING_KEYS.items()},
+    **{entry.name: entry.metadata["key"] for entry in dataclasses.fields(TrainingOptions) if entry.metadata},
+}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
@@ -109,19 +100,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def option_names() -> set[str]:
-    """Return the names of all options but `extra`."""
-    return {*OPTION_KEYS, "hidden"}
-
-
 def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any) -> TrainingOptions:
     """Return a preset, adapted to what a scenario says of training, with changes on top."""
     if name not in PRESETS:
         raise UserError(f"there is no preset {name!r}; choose from {', '.join(PRESETS)}")
     options = TrainingOptions(**PRESETS[name])
     if scenario is not None:
-        wishes = dataclasses.asdict(scenario.training)
-        options = options.replaced({key: value for key, value in wishes.items() if value is not None})
+        options = options.replaced({key: value for key, value in scenario.training.items() if value is not None})
     return options.replaced(changes)
 
 

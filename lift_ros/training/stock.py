@@ -12,7 +12,8 @@ import torch
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.dense import name_layers, to_array
+from lift_ros.training.dense import name_layers
+from lift_ros.training.learners import Learner
 from lift_ros.training.options import TrainingOptions
 
 # gym, which d3rlpy still imports, otherwise prints a notice about itself.
@@ -54,10 +55,13 @@ def _is_continuous(kind: Any) -> bool:
     )
 
 
-class StockLearner:
+class StockLearner(Learner):
     """An algorithm of d3rlpy whose actor is a plain network."""
 
+    random_name = "random"
+
     def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+        super().__init__(torch.default_generator)
         if options.algorithm not in algorithm_names():
             raise UserError(
                 f"there is no algorithm {options.algorithm!r}; choose CQL or from {', '.join(algorithm_names())}"
@@ -67,7 +71,6 @@ class StockLearner:
         self.algorithm.create_impl((observation_size,), action_size)
         self._impl: Any = self.algorithm.impl
         self._observation_size = observation_size
-        self._updates = 0
         self.networks()  # refuses what cannot be exported before any work is done
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
@@ -102,24 +105,10 @@ class StockLearner:
             tensors.update(name_layers(f"critics.{index}", map(_split, linear)))
         return tensors
 
-    def state(self) -> tuple[Tensors, dict[str, Any]]:
-        """Return all modules, optimisers and torch's random state."""
-        tensors: Tensors = {"random": to_array(torch.get_rng_state())}
-        for name, tensor in self._tensors().items():
-            tensors[name] = to_array(tensor)
-        return tensors, {"updates": self._updates}
-
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        """Continue from an earlier `state`."""
-        self._updates = int(facts["updates"])
+        """Continue from an earlier `state`; optimisers have none before their first step, so they come first."""
         self._load_optimisers(tensors)
-        with torch.no_grad():
-            for name, tensor in self._tensors().items():
-                tensor.copy_(torch.from_numpy(tensors[name].copy()))
-        torch.set_rng_state(torch.from_numpy(tensors["random"].copy()))
-
-    def close(self) -> None:
-        """Nothing to release."""
+        super().restore(tensors, facts)
 
     def _q_functions(self) -> list[Any]:
         functions = getattr(self._impl.modules, "q_funcs", [])

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from lift_ros.progress import Progress
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
 from lift_ros.training.data import TrainingData, make_data
-from lift_ros.training.learners import Learner, make_learner
+from lift_ros.training.learners import CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
 
@@ -84,12 +84,13 @@ def train(
     data = make_data(arrays, options.reward)
     threads = threads or min(2, len(os.sched_getaffinity(0)))
     path = None if out is None else Path(out)
-    # Our CQL brings threads of its own and computes the same numbers with any number of them.
-    with (
-        _torch_threads(1 if options.algorithm == "CQL" else threads),
-        torch.random.fork_rng(devices=[]),
-        contextlib.closing(_Run(data, options, action_radius, sources, threads, path, tensorboard)) as run,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        # Our CQL brings threads of its own and computes the same numbers with any number of them.
+        torch.set_num_threads(1 if options.algorithm == "CQL" else threads)
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        run = _Run(data, options, action_radius, sources, threads, path, tensorboard)
+        stack.callback(run.close)
         if resume:
             run.resume()
         run.execute(progress, judge, judge_every, checkpoint_every, stop)
@@ -133,13 +134,10 @@ class _Run:
         )
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
-        self._learner: Learner = make_learner(options, *self._sizes, threads)
-        self._data = {**data.facts(), "labelled": data.labelled, "left_out": data.left_out}
-        self._identity = {
-            "options": options.as_dict(),
-            "action_radius": self._action_radius,
-            "data": data.facts(),
-        }
+        self._learner = _make_learner(options, *self._sizes, threads)
+        facts = data.facts()
+        self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
+        self._identity = {"options": options.as_dict(), "action_radius": self._action_radius, "data": facts}
 
     def close(self) -> None:
         self._learner.close()
@@ -257,6 +255,14 @@ class _Run:
         return LearnedPolicy(tensors, description, digest, "the new model"), data
 
 
+def _make_learner(options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> Learner:
+    if options.algorithm == "CQL":
+        return CQLLearner(options, observation_size, action_size, threads)
+    from lift_ros.training.stock import StockLearner  # here, since d3rlpy is slow to come
+
+    return StockLearner(options, observation_size, action_size)
+
+
 def _scaling(data: TrainingData, wanted: bool) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     if not wanted:
         size = data.observations.shape[1]
@@ -290,13 +296,3 @@ def _summary_writer(folder: str | Path | None) -> Any:
             "TensorBoard is not installed; install it with `pip install tensorboard` or leave --tensorboard out"
         ) from error
     return SummaryWriter(str(folder))
-
-
-@contextlib.contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

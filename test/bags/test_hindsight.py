@@ -39,7 +39,7 @@ def test_labels_agree_with_simulated_rewards_up_to_theta(name: str) -> None:
         for episode, original in zip(labelled, reached, strict=True)
         for step, truth in zip(episode.steps, original.steps, strict=True)
     ]
-    assert 0 < max(differences) <= problem.threshold
+    assert 0 < max(differences) <= scenario.plant.parameters["threshold"]
     assert all(episode.steps[-1].reward == 0 for episode in labelled)
     with_goals, _ = hindsight([unrewarded(episode) for episode in reached])
     for episode, original in zip(with_goals, reached, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.positioning.problem import Observed
+from lift_ros.positioning.problem import Limits, Observed
 from lift_ros.seeds import generator
 
 
@@ -15,14 +15,14 @@ from lift_ros.seeds import generator
 class Line:
     """A plant that moves exactly as told, from a seeded start towards 0."""
 
-    observation_size: int = 2
-    action_size: int = 2
-    action_radius: float = 0.5
     step_limit: int = 50
     threshold: float = 0.05
-    workspace: tuple[FloatArray, FloatArray] | None = None
     start: tuple[float, float] | None = None
     position: FloatArray = field(default_factory=lambda: np.zeros(2))
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(2, 2, 0.5, self.step_limit)
 
     def reset(self, seed: int) -> Observed:
         self.position = generator(seed, "line").uniform(-1, 1, 2) if self.start is None else np.array(self.start)

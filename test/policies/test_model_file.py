@@ -81,7 +81,7 @@ def test_refuses_safetensors_of_others(tmp_path: Path) -> None:
 def test_refuses_a_huge_header_without_reading_it(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     path.write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    with pytest.raises(UserError, match="limit of"):
+    with pytest.raises(UserError, match="(?i)header *too *large"):
         load_model(path)
 
 

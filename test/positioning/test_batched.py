@@ -29,7 +29,7 @@ def test_gives_the_bits_of_the_single_one(name: str, dim: int, observation: str)
     rng = np.random.default_rng(0)
     for _ in range(25):
         # Half of the contexts head for the goal, so that some arrive and some actions are too long.
-        actions = rng.normal(0, 0.1, (count, dim)) - np.arange(count)[:, None] % 2 * (batch.positions - batch.goals)
+        actions = rng.normal(0, 0.1, (count, dim)) - np.arange(count)[:, None] % 2 * observations
         observations, rewards, terminated = batch.step(actions)
         for index, single in enumerate(singles):
             if not seen[index].terminated:
@@ -58,13 +58,13 @@ def test_the_size_of_the_batch_changes_nothing() -> None:
 
 def test_what_reached_its_goal_stays_there() -> None:
     batch = BatchedPositioning(dynamics())
-    batch.reset(range(50))
+    positions = batch.reset(range(50))
     for _ in range(10):
-        batch.step(-batch.positions)
+        positions = batch.step(-positions).observations
     assert batch.reached.all()
-    positions, steps = batch.positions, batch.steps
-    batch.step(np.full((50, 2), 0.2))
-    assert np.array_equal(batch.positions, positions) and np.array_equal(batch.steps, steps)
+    steps = batch.steps
+    later = batch.step(np.full((50, 2), 0.2)).observations
+    assert np.array_equal(later, positions) and np.array_equal(batch.steps, steps)
 
 
 def test_returned_arrays_keep_their_values() -> None:

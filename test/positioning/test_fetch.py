@@ -13,7 +13,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.coordinate_walk import CoordinateWalk
 from lift_ros.policies.direct import DirectPolicy
 from lift_ros.positioning import offscreen
-from lift_ros.positioning.fetch import FetchReach, FetchTouchAndPlace
+from lift_ros.positioning.fetch import WORKSPACE, FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.problem import Observed, Problem
 
 Task = FetchReach | FetchTouchAndPlace
@@ -54,16 +54,16 @@ def agree(first: list[Observed], second: list[Observed]) -> bool:
 def test_is_a_problem(task: Task) -> None:
     assert isinstance(task, Problem)
     seen = task.reset(0)
-    assert seen.values.shape == (task.observation_size,)
-    assert (task.action_size, task.action_radius, task.threshold, task.step_limit) == (3, 0.05, 0.02, 600)
-    low, high = task.workspace
+    assert seen.values.shape == (task.limits.observation_size,)
+    assert (task.limits.action_size, task.limits.action_radius, task.limits.step_limit) == (3, 0.05, 600)
+    low, high = WORKSPACE
     assert (low < seen.position).all() and (seen.position < high).all()
     assert (low < seen.goal).all() and (seen.goal < high).all()
     assert math.isnan(seen.reward) and not seen.terminated and seen.image is None
 
 
 def test_the_workspace_lies_around_the_gripper_at_rest(task: Task) -> None:
-    low, high = task.workspace
+    low, high = WORKSPACE
     assert np.allclose((low + high) / 2, task.reset(0).position, rtol=0, atol=1e-6)
 
 
@@ -71,10 +71,10 @@ def test_every_reset_is_the_same_whatever_came_before(task: Task) -> None:
     rng = np.random.default_rng(0)
     actions = rng.normal(0, 0.02, (8, 3))
     first = record(task, 3, actions)
-    joints = task.joint_positions()
+    joints = task.arm.joint_positions()
     record(task, 4, rng.normal(0, 0.05, (15, 3)))
     assert agree(record(task, 3, actions), first)
-    assert np.array_equal(task.joint_positions(), joints)
+    assert np.array_equal(task.arm.joint_positions(), joints)
     other = type(task)(**LIMITS)
     other.reset(99)
     assert agree(record(other, 3, actions), first)
@@ -95,7 +95,7 @@ def test_moves_like_the_environment_of_gymnasium_robotics(reach: FetchReach) -> 
     reach.reset(0)
     whole = mujoco.mjtState.mjSTATE_INTEGRATION
     state = np.empty(mujoco.mj_stateSize(environment.model, whole))
-    mujoco.mj_getState(reach._arm.model, reach._arm.data, state, whole)
+    mujoco.mj_getState(reach.arm.model, reach.arm.data, state, whole)
     mujoco.mj_setState(environment.model, environment.data, state, whole)
     mujoco.mj_forward(environment.model, environment.data)
     rng = np.random.default_rng(0)
@@ -128,7 +128,7 @@ def test_the_walk_arrives_and_the_direct_policy_is_faster(task: Task, seed: int)
     for policy in (CoordinateWalk(3, 0.01), DirectPolicy(3, 0.05)):
         seen = task.reset(seed)
         count = 0
-        while not seen.terminated and count < task.step_limit:
+        while not seen.terminated and count < task.limits.step_limit:
             seen = task.step(policy.act(seen.values))
             count += 1
         assert seen.terminated
@@ -167,11 +167,11 @@ def test_being_at_the_goal_without_the_object_is_not_the_end(touch: FetchTouchAn
 
 def test_joints_have_names_and_move(task: Task) -> None:
     task.reset(0)
-    before = task.joint_positions()
-    assert len(task.joint_names) == len(before) == 15
-    assert "robot0:elbow_flex_joint" in task.joint_names
+    before = task.arm.joint_positions()
+    assert len(task.arm.joint_names) == len(before) == 15
+    assert "robot0:elbow_flex_joint" in task.arm.joint_names
     task.step(np.array([0.0, 0.05, 0.0]))
-    assert not np.array_equal(before, task.joint_positions())
+    assert not np.array_equal(before, task.arm.joint_positions())
 
 
 def test_bad_use_says_what_is_wrong(reach: FetchReach) -> None:

@@ -25,9 +25,10 @@ def make(name: str = "blend", dim: int = 2, observation: str = "position", **cha
 def test_is_a_problem() -> None:
     problem = make(dim=3)
     assert isinstance(problem, Problem)
-    assert (problem.observation_size, problem.action_size) == (3, 3)
-    assert (problem.action_radius, problem.threshold, problem.step_limit) == (0.3, 0.02, 100)
-    low, high = problem.workspace
+    limits = problem.limits
+    assert (limits.observation_size, limits.action_size, limits.action_radius, limits.step_limit) == (3, 3, 0.3, 100)
+    assert limits.workspace is not None
+    low, high = limits.workspace
     assert (low == -1).all() and (high == 1).all()
 
 

@@ -15,8 +15,7 @@ from d3rlpy.dataset import Episode, InfiniteBuffer, ReplayBuffer, Transition
 from scipy import stats
 
 from lift_ros.errors import UserError
-from lift_ros.shortcuts import STRATEGIES, ShortcutPicker, ShortcutSampler, candidates, picker
-from lift_ros.shortcuts.picker import to_transition_mini_batch
+from lift_ros.shortcuts import STRATEGIES, ShortcutPicker, candidates, picker
 
 ALGORITHMS = ("CQL", "IQL", "TD3PlusBC", "SAC", "BC", "CalQL", "ReBRAC")
 
@@ -71,26 +70,6 @@ def test_algorithms_learn_from_the_replay_buffer(name: str) -> None:
     for _ in range(3):
         losses = algorithm.update(buffer.sample_transition_batch(8))
         assert np.isfinite(list(losses.values())).all()
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_algorithms_learn_from_whole_batches(name: str) -> None:
-    episodes = [make_episode(0), make_episode(1, terminated=False)]
-    sampler = make_sampler(episodes)
-    algorithm = make_algorithm(name)
-    algorithm.build_with_dataset(make_buffer(episodes))
-    for _ in range(3):
-        losses = algorithm.update(to_transition_mini_batch(sampler.sample(8), sampler))
-        assert np.isfinite(list(losses.values())).all()
-
-
-def make_sampler(episodes: list[Episode], **options: Any) -> ShortcutSampler:
-    fields = (
-        np.concatenate([getattr(one, name) for one in episodes]) for name in ("observations", "actions", "rewards")
-    )
-    offsets = np.concatenate(([0], np.cumsum([one.size() for one in episodes])))
-    over = [one.terminated for one in episodes]
-    return ShortcutSampler(*fields, offsets, over, **{"action_radius": 0.3, **options})
 
 
 def test_fit_runs_unchanged() -> None:
@@ -229,20 +208,6 @@ def test_the_seed_decides() -> None:
 
     assert actions(1) == actions(1)
     assert actions(1) != actions(2)
-
-
-def test_transitions_of_a_batch_tell_what_the_episode_still_collected() -> None:
-    episodes = [make_episode(6), make_episode(7, terminated=False)]
-    sampler = make_sampler(episodes)
-    batch = sampler.sample(50)
-    transitions = to_transition_mini_batch(batch, sampler).transitions
-    assert len(transitions) == 50 and len(transitions[10:20]) == 10
-    for k, transition in enumerate(transitions):
-        episode, step = divmod(int(batch.starts[k]), 20)
-        np.testing.assert_array_equal(transition.rewards_to_go, episodes[episode].rewards[step:])
-        np.testing.assert_array_equal(transition.action, batch.actions[k])
-    with pytest.raises(IndexError):
-        transitions[50]
 
 
 def test_a_step_without_transition_is_refused() -> None:

@@ -24,14 +24,14 @@ def test_the_paper_preset_is_the_papers() -> None:
 
 def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
     scenario = load_scenario("po-blend-d5")
-    assert preset("fast", scenario).updates == scenario.training.updates
+    assert preset("fast", scenario).updates == scenario.training["updates"]
     assert preset("fast", scenario, updates=7).updates == 7
     assert preset("paper", scenario).batch_size == 500
 
 
 def test_a_scenarios_wish_for_rewards_arrives_and_changes_win() -> None:
     scenario = load_scenario("po-blend-d2")
-    strict = dataclasses.replace(scenario, training=dataclasses.replace(scenario.training, reward="recorded"))
+    strict = dataclasses.replace(scenario, training={**scenario.training, "reward": "recorded"})
     assert (preset("fast").reward, preset("fast", scenario).reward) == ("hindsight", "hindsight")
     assert preset("fast", strict).reward == "recorded"
     assert preset("fast", strict, reward="hindsight").reward == "hindsight"
