@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def clean_environment() -> dict[str, str]:
 def node_names() -> set[str]:
     """Return the names of the executables that nodes should give."""
     files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-    return {path.name.removesuffix("_node.py") for path in files if "\ndef main(" in path.read_text()}
+    runs = re.compile(r"^(def main\(|main = )", re.MULTILINE)
+    return {path.name.removesuffix("_node.py") for path in files if runs.search(path.read_text())}
 
 
 def copy_sources(target: Path, messages: tuple[str, ...] | None = None) -> None:
