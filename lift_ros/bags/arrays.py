@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import ByteArray, FloatArray, IntArray
+from lift_ros.bags.contents import seen_part
 from lift_ros.bags.reader import LeftOut
-from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.messages.layout import prefix_dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
+from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.mcap_records import (
     Announced,
     RecordedMessage,
@@ -21,7 +22,6 @@ from lift_ros.bags.mcap_records import (
     refuse,
     walk,
 )
-from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
 from lift_ros.messages.errors import MessageError
@@ -161,6 +161,20 @@ def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dic
         reason="recording was cut off",
         start_time_ns=start_time_ns,
         end_time_ns=end_time_ns,
+    )
+
+
+def seen_part(episode: Episode) -> Episode:
+    """Return the episode up to its last observation: what the last step of a recovered one led to was never seen."""
+    if episode.final_observation.size or not episode.steps:
+        return episode
+    *steps, last = episode.steps
+    return replace(
+        episode,
+        steps=steps,
+        final_observation=last.observation,
+        final_position=last.position,
+        final_image=last.image,
     )
 
 

@@ -12,12 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays, join
-from lift_ros.bags.contents import Sizes
-from lift_ros.bags.faults import EpisodeError
+from lift_ros.bags.contents import Sizes, seen_part
 from lift_ros.bags.mcap_records import file_bytes
 from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.seen import seen_part
 from lift_ros.bags.tables import decode
 from lift_ros.collection.records import Episode, Step
 from lift_ros.configuration import nearest
@@ -154,21 +152,9 @@ class _Loader:
         """Yield place, run and episode of those that have steps, from the readers."""
         for place, run, index in unusual:
             reader = self._readers[run]
-            try:
+            reader.sizes = self._sizes  # runs of one plant only
+            with reader.tolerated():
                 episode = seen_part(reader.episode(index))
-                self._check_sizes(episode, reader)
-            except EpisodeError as error:
-                reader.tolerate(error)
-            else:
                 if episode.steps:
+                    self._sizes = reader.sizes
                     yield place, run, episode
-
-    def _check_sizes(self, episode: Episode, reader: RunReader) -> None:
-        """Refuse an episode of another plant."""
-        for step in episode.steps[:1]:
-            sizes = Sizes.of(step)
-            self._sizes = self._sizes or sizes
-            if sizes != self._sizes:
-                problem = f"its steps have {sizes} and those loaded before have {self._sizes}"
-                remedy = "Load runs of one plant together."
-                raise EpisodeError(problem, bag=reader.path, episode=episode.index, remedy=remedy)

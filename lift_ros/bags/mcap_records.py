@@ -259,13 +259,8 @@ def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
     """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if whole:
-            return memoryview(os.read(descriptor, os.fstat(descriptor).st_size))
-        return mapped(descriptor)
-    finally:
-        os.close(descriptor)
+    with open(path, "rb", buffering=0, opener=os.open) as file:
+        return memoryview(file.read()) if whole else mapped(file.fileno())
 
 
 def mapped(descriptor: int) -> memoryview:

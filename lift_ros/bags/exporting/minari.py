@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.bags.contents import seen_part
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.positioning.environment import ActivePositioning
