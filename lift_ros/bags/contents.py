@@ -11,17 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
+from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed, Tolerate, refuse
 from lift_ros.bags.files import EPISODE, STEP
-from lift_ros.bags.mcap_records import (
-    Announced,
-    RecordedMessage,
-    RecordedTopic,
-    Tolerate,
-    journal_messages,
-    refuse,
-    walk,
-)
+from lift_ros.bags.mcap_records import Announced, RecordedMessage, RecordedTopic, journal_messages, walk
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
 from lift_ros.messages.errors import MessageError
@@ -212,13 +204,10 @@ def assemble(index: int, raw: RawEpisode, bag: Path) -> Episode:
     episode = end.episode
     episode.steps = steps
     _check_sizes(episode, bag)
-    for name, counted, found in (
-        ("steps", end.steps, len(episode.steps)),
-        ("augmentations", end.augmentations, episode.augmentations),
-    ):
-        if counted != found:
-            problem = f"its end counts {counted} {name} and {found} are recorded"
-            raise EpisodeError(problem, bag=bag, episode=index)
+    recorded = {"steps": len(steps), "augmentations": episode.augmentations}
+    for name, found in recorded.items():
+        if (counted := getattr(end, name)) != found:
+            raise EpisodeError(f"its end counts {counted} {name} and {found} are recorded", bag=bag, episode=index)
     return episode
 
 

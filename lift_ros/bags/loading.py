@@ -74,9 +74,7 @@ def _wanted_files(run: int, reader: RunReader, episodes: Sequence[int] | None) -
         if index not in known:
             reader.episode(index)  # raises and says what is there
         files.setdefault(known[index], []).append(index)
-    return [
-        _Wanted(run, f"{directory}/{name}", indices, len(indices) == sizes[name]) for name, indices in files.items()
-    ]
+    return [_Wanted(run, f"{directory}/{name}", each, len(each) == sizes[name]) for name, each in files.items()]
 
 
 def _useful_workers(wanted: list[_Wanted]) -> int:
@@ -119,9 +117,8 @@ class _Loader:
             found = self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map)
         except (OSError, *NOT_ORDINARY):
             return {}  # RunReader says what is wrong
-        if [episode.index for episode in found] != sorted(item.indices):
-            return {}
-        return {episode.index: episode for episode in found}
+        complete = [episode.index for episode in found] == sorted(item.indices)
+        return {episode.index: episode for episode in found} if complete else {}
 
     def assemble(self, wanted: list[_Wanted], loaded: list[dict[int, EpisodeBytes]]) -> EpisodeArrays:
         """Return all wanted episodes in order."""
@@ -144,9 +141,8 @@ class _Loader:
         part = episodes_to_arrays(episodes, numbers, images=self._images, columns=self._columns)
         if arrays is None or not len(arrays):
             return part
-        return join(
-            [arrays, part], [np.flatnonzero(~missing), np.array([place for place, _, _ in slow], dtype=np.int64)]
-        )
+        places = np.array([place for place, _, _ in slow], dtype=np.int64)
+        return join([arrays, part], [np.flatnonzero(~missing), places])
 
     def _read(self, unusual: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, Episode]]:
         """Yield place, run and episode of those that have steps, from the readers."""

@@ -6,7 +6,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +19,7 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, McapRecord, Metadata, Schema, Statistics
 from mcap.stream_reader import get_chunk_data_stream
 
-from lift_ros.bags.faults import Malformed
+from lift_ros.bags.faults import Malformed, Tolerate, refuse
 
 MAGIC = b"\x89MCAP0\r\n"
 HEAD = struct.Struct("<BQ")  # opcode of a record and length of its body
@@ -34,8 +34,6 @@ _IN_JOURNAL = {
     *(Opcode.HEADER, Opcode.METADATA, Opcode.CHUNK, Opcode.MESSAGE_INDEX, PLACEHOLDER),
     *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE),
 }
-
-Tolerate = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +191,6 @@ def journal_messages(data: memoryview, announced: Announced) -> Iterator[Recorde
     """Yield the messages of a file under way up to its last whole record."""
     with suppress(Malformed):
         yield from _messages(records(data, len(MAGIC), journal=True) if data[:8] == MAGIC else (), announced)
-
-
-def refuse(error: Exception) -> None:
-    """Tolerate nothing."""
-    raise error
 
 
 def walk(data: memoryview, announced: Announced, tolerate: Tolerate = refuse) -> Iterator[RecordedMessage]:

@@ -36,9 +36,8 @@ def facts_as_text(facts: dict[str, Any]) -> dict[str, str]:
     try:
         encoded = json.dumps(facts, sort_keys=True, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"the run facts cannot be written as JSON: {error}. Give numbers, texts, lists and maps."
-        ) from error
+        remedy = "Give numbers, texts, lists and maps."
+        raise UserError(f"the run facts cannot be written as JSON: {error}. {remedy}") from error
     return {FACTS_KEY: encoded, CHECKSUM_KEY: f"{zlib.crc32(encoded.encode()):08x}"}
 
 

@@ -171,9 +171,8 @@ class RunWriter:
             raise UserError(f"time {time_ns} of topic {topic.name} is no time in a bag; give nanoseconds from 0 on.")
         known = self._others.setdefault(topic.name, topic)
         if known.type_name != topic.type_name:
-            raise UserError(
-                f"topic {topic.name} is recorded as {known.type_name}; it cannot change to {topic.type_name}."
-            )
+            change = f"recorded as {known.type_name}; it cannot change to {topic.type_name}"
+            raise UserError(f"topic {topic.name} is {change}.")
         self._write(known, time_ns, data)
 
     def close(self) -> None:
@@ -325,7 +324,5 @@ def check_continuation(run: Path, scenario: Scenario) -> None:
     recorded, wanted = facts.get("parameters", {}), scenario.as_dict()
     for part in ("plant", "logging_policy"):
         if recorded.get(part) != wanted[part]:
-            raise UserError(
-                f"{run} was recorded with {part} {recorded.get(part)}, scenario {scenario.name} now says "
-                f"{wanted[part]}: choose another --out"
-            )
+            now = f"scenario {scenario.name} now says {wanted[part]}"
+            raise UserError(f"{run} was recorded with {part} {recorded.get(part)}, {now}: choose another --out")
