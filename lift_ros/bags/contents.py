@@ -161,13 +161,12 @@ def seen_part(episode: Episode) -> Episode:
     if episode.final_observation.size or not episode.steps:
         return episode
     *steps, last = episode.steps
-    return replace(
-        episode,
-        steps=steps,
-        final_observation=last.observation,
-        final_position=last.position,
-        final_image=last.image,
-    )
+    final: dict[str, Any] = {
+        "final_observation": last.observation,
+        "final_position": last.position,
+        "final_image": last.image,
+    }
+    return replace(episode, steps=steps, **final)
 
 
 def recovered(index: int, raw: RawEpisode, facts: dict[str, Any], bag: Path) -> Episode:

@@ -109,15 +109,9 @@ class Announced:
             self.schemas[schema.id] = schema.name, schema.data.decode(errors="replace")
         elif opcode == Opcode.CHANNEL:
             channel = parsed(Channel, body)
-            type_name, definition = self.schemas.get(channel.schema_id, ("", ""))
-            self.topics[channel.id] = RecordedTopic(
-                channel.topic,
-                type_name,
-                definition,
-                channel.metadata.get("topic_type_hash", ""),
-                channel.metadata.get("offered_qos_profiles", ""),
-                channel.message_encoding,
-            )
+            kind = self.schemas.get(channel.schema_id, ("", ""))
+            said = [channel.metadata.get(key, "") for key in ("topic_type_hash", "offered_qos_profiles")]
+            self.topics[channel.id] = RecordedTopic(channel.topic, *kind, *said, channel.message_encoding)
         elif opcode == Opcode.METADATA:
             metadata = parsed(Metadata, body)
             self.metadata[metadata.name] = metadata.metadata
