@@ -18,8 +18,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from benchmark.timing import RESULTS, interleaved, markdown_table, medians, replace_section
 from lift_ros.bags import RunReader, RunWriter, load_arrays
+from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.mcap_records import CHUNK_HEAD, HEAD, INDEX_HEAD, MESSAGE_HEAD
-from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.messages.layout import prefix_dtype
 from lift_ros.seeds import generator

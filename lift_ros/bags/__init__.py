@@ -4,11 +4,11 @@
 """
 
 from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
+from lift_ros.bags.contents import seen_part
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.loading import load_arrays
 from lift_ros.bags.reader import LeftOut, RunReader, read_run
-from lift_ros.bags.seen import seen_part
 from lift_ros.bags.writer import RunWriter
 
 __all__ = [

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lift_ros.array_types import ByteArray, FloatArray, IntArray
+from lift_ros.bags.contents import seen_part
 from lift_ros.bags.reader import LeftOut
-from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.messages.layout import prefix_dtype
@@ -83,11 +83,7 @@ def offsets_of(counts: Sequence[int] | IntArray) -> IntArray:
 
 
 def episodes_to_arrays(
-    episodes: Sequence[Episode],
-    runs: Sequence[int] | None = None,
-    *,
-    images: bool = False,
-    columns: Sequence[str] = (),
+    episodes: Sequence[Episode], runs: Sequence[int] | None = None, *, images: bool = False, columns: Sequence[str] = ()
 ) -> EpisodeArrays:
     """Return episodes in memory as arrays; `runs` says which run each comes from, `columns` names further fields."""
     numbers = [0] * len(episodes) if runs is None else runs
@@ -132,9 +128,7 @@ def _column(message: str, name: str, records: Sequence[Any], gaps: bool = False)
 def _stacked(parts: list[npt.NDArray[Any]], gaps: bool) -> npt.NDArray[Any]:
     """Return matrices one below the other; with `gaps`, those without columns become rows of NaN."""
     width = max(part.shape[1] for part in parts) if gaps else 0
-    return np.concatenate(
-        [part if part.shape[1] or not width else np.full((len(part), width), np.nan) for part in parts]
-    )
+    return np.concatenate([part if part.shape[1] else np.full((len(part), width), np.nan) for part in parts])
 
 
 def _pictures(images: list[ByteArray | None]) -> ByteArray | None:

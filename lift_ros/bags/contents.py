@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed
-from lift_ros.bags.mcap_records import (
-    Announced,
-    RecordedMessage,
-    RecordedTopic,
-    Tolerate,
-    journal_messages,
-    refuse,
-    walk,
-)
-from lift_ros.bags.topics import EPISODE, STEP
+from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed, Tolerate, refuse
+from lift_ros.bags.files import EPISODE, STEP
+from lift_ros.bags.mcap_records import Announced, RecordedMessage, RecordedTopic, journal_messages, walk
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
 from lift_ros.messages.errors import MessageError
@@ -164,6 +156,19 @@ def cut_off_episode(index: int, start_time_ns: int, end_time_ns: int, facts: dic
     )
 
 
+def seen_part(episode: Episode) -> Episode:
+    """Return the episode up to its last observation: what the last step of a recovered one led to was never seen."""
+    if episode.final_observation.size or not episode.steps:
+        return episode
+    *steps, last = episode.steps
+    final: dict[str, Any] = {
+        "final_observation": last.observation,
+        "final_position": last.position,
+        "final_image": last.image,
+    }
+    return replace(episode, steps=steps, **final)
+
+
 def recovered(index: int, raw: RawEpisode, facts: dict[str, Any], bag: Path) -> Episode:
     """Return what is known of an episode that a crash cut off: all steps up to the last that is whole and in order."""
     steps = [decode_step(message.data) for message in raw.steps]
@@ -198,13 +203,10 @@ def assemble(index: int, raw: RawEpisode, bag: Path) -> Episode:
     episode = end.episode
     episode.steps = steps
     _check_sizes(episode, bag)
-    for name, counted, found in (
-        ("steps", end.steps, len(episode.steps)),
-        ("augmentations", end.augmentations, episode.augmentations),
-    ):
-        if counted != found:
-            problem = f"its end counts {counted} {name} and {found} are recorded"
-            raise EpisodeError(problem, bag=bag, episode=index)
+    recorded = {"steps": len(steps), "augmentations": episode.augmentations}
+    for name, found in recorded.items():
+        if (counted := getattr(end, name)) != found:
+            raise EpisodeError(f"its end counts {counted} {name} and {found} are recorded", bag=bag, episode=index)
     return episode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lift_ros.errors import UserError
@@ -27,12 +28,8 @@ class BagError(UserError):
         self.episode = episode
         self.step = step
         self.remedy = remedy
-        where = f"bag '{bag}'"
-        if episode is not None:
-            where += f", episode {episode}"
-        if step is not None:
-            where += f", step {step}"
-        super().__init__(f"{where}: {problem}. {remedy}")
+        within = [f", {name} {place}" for name, place in (("episode", episode), ("step", step)) if place is not None]
+        super().__init__(f"bag '{bag}'{''.join(within)}: {problem}. {remedy}")
 
 
 class DiskFull(BagError):
@@ -48,3 +45,9 @@ class Malformed(Exception):
 
 
 UNREADABLE = (Malformed, MessageError)  # what is wrong with a file's records or with the messages in them
+Tolerate = Callable[[Exception], None]
+
+
+def refuse(error: Exception) -> None:
+    """Tolerate nothing."""
+    raise error

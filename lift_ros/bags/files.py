@@ -1,16 +1,42 @@
-"""Which files make up a run and what their names say."""
+"""Which topics and files make up a run, what the names of files say, and who may write them."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
+
+from lift_ros.bags.mcap_records import RecordedTopic
+from lift_ros.messages.definitions import full_definition, type_hash, type_name
 
 JOURNAL_SUFFIX = ".active"
-_NAME = re.compile(r"_(\d{6,10})(_tail\d*)?\.mcap$")
+_NAME = re.compile(r"_(\d{6,10})(_tail\d*)?\.mcap(\.active)?$")
+_FOREVER = {"sec": 9223372036, "nsec": 854775807}
+# As the arbiter offers both topics.
+_QOS = {
+    "history": "keep_last",
+    "depth": 1000,
+    "reliability": "reliable",
+    "durability": "volatile",
+    "deadline": _FOREVER,
+    "lifespan": _FOREVER,
+    "liveliness": "automatic",
+    "liveliness_lease_duration": _FOREVER,
+    "avoid_ros_namespace_conventions": False,
+}
+
+
+def _topic(name: str, message: str) -> RecordedTopic:
+    return RecordedTopic(name, type_name(message), full_definition(message), type_hash(message), json.dumps([_QOS]))
+
+
+STEP = _topic("/lift/step", "Step")
+EPISODE = _topic("/lift/episode", "Episode")
 
 
 def file_name(run: Path, first_episode: int) -> str:
@@ -21,10 +47,7 @@ def file_name(run: Path, first_episode: int) -> str:
 def tail_name(run: Path, next_episode: int) -> str:
     """Return a free name for a file with messages but no episode."""
     stem = f"{run.resolve().name}_{next_episode:06d}_tail"
-    number = 0
-    while (run / f"{stem}{number}.mcap").exists():
-        number += 1
-    return f"{stem}{number}.mcap"
+    return next(name for number in count() if not (run / (name := f"{stem}{number}.mcap")).exists())
 
 
 @lru_cache(maxsize=2**16)
@@ -45,8 +68,7 @@ def is_tail(name: str) -> bool:
     return _parse(name)[1]
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """The files of a run, in order."""
 
     finished: list[str]
@@ -58,12 +80,8 @@ def list_run(run: Path) -> Listing:
     names = os.listdir(run)
     finished = [name for name in names if name.endswith(".mcap") and not name.startswith(".")]
     journals = [name for name in names if name.endswith(".mcap" + JOURNAL_SUFFIX)]
-    return Listing(sorted(finished, key=_order), max(journals, default=None))
-
-
-def _order(name: str) -> tuple[int, str]:
-    number, _ = _parse(name)
-    return (-1 if number is None else number, name)
+    finished.sort(key=lambda name: (-1 if (number := _parse(name)[0]) is None else number, name))
+    return Listing(finished, max(journals, default=None))
 
 
 class RunLock:
@@ -74,23 +92,39 @@ class RunLock:
 
     def acquire(self) -> bool:
         """Take the lock; False where another process records into the run."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return self._lock(fcntl.LOCK_EX)
 
     def held_elsewhere(self) -> bool:
         """Whether a process records into the run now."""
+        return not (self._lock(fcntl.LOCK_SH) and self._lock(fcntl.LOCK_UN))
+
+    def _lock(self, operation: int) -> bool:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        return False
+            return False
+        return True
 
     def release(self) -> None:
         """Let go."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, *pieces: bytes | bytearray | memoryview) -> int:
+    """Write pieces one after the other, which the kernel may take in several goes, and return their size."""
+    size = sum(map(len, pieces))
+    done = os.writev(descriptor, pieces)
+    while done < size:
+        done += os.write(descriptor, b"".join(pieces)[done:])
+    return size

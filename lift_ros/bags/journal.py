@@ -20,7 +20,7 @@ from mcap.opcode import Opcode
 from mcap.records import ChunkIndex, DataEnd, Footer, Header, Metadata, MetadataIndex, Statistics, SummaryOffset
 
 from lift_ros.bags.faults import Malformed
-from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, tail_name
+from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, tail_name, write_all
 from lift_ros.bags.mcap_records import (
     CHUNK_HEAD,
     HEAD,
@@ -35,7 +35,6 @@ from lift_ros.bags.mcap_records import (
     records,
     written,
 )
-from lift_ros.bags.topics import EPISODE
 
 START = MAGIC + written(Header(profile="ros2", library="lift_ros"))
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
@@ -131,15 +130,11 @@ class Journal:
 
     def _append(self, head: bytes, data: bytes | memoryview = b"") -> None:
         """Write all of it or nothing."""
-        wanted = len(head) + len(data)
         try:
-            done = os.writev(self._descriptor, (head, data))
-            while done < wanted:
-                done += os.write(self._descriptor, (head + data)[done:])
+            self.size += write_all(self._descriptor, head, data)
         except OSError:
             self._cut(self.size)
             raise
-        self.size += wanted
 
     def _cut(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)

@@ -1,4 +1,4 @@
-"""Loading thousands of episodes at the speed of reading their bytes."""
+"""Loading thousands of episodes at the speed of reading their bytes, with the checks that `RunReader` makes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays, join
-from lift_ros.bags.contents import Sizes
-from lift_ros.bags.faults import EpisodeError
+from lift_ros.array_types import BoolArray, IntArray
+from lift_ros.bags.arrays import OF_EPISODE, OF_STEP, EpisodeArrays, episodes_to_arrays, join, offsets_of
+from lift_ros.bags.contents import Sizes, seen_part
 from lift_ros.bags.mcap_records import file_bytes
-from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator
+from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator, layout_of
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.seen import seen_part
-from lift_ros.bags.tables import decode
-from lift_ros.collection.records import Episode, Step
+from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
+from lift_ros.messages.layout import prefix_dtype
 
 _THREADED_SIZE = 128 * 1024  # bytes per episode; below, it costs mostly Python's own work, which threads do not share
 _MAX_WORKERS = 8
+_LITTLE_ENDIAN = 0x100
+_REASON = prefix_dtype("Episode", {}, "outcome").itemsize  # where the length of an end's reason lies
+_REASON += -_REASON % 4
+_OF_END = [*OF_EPISODE.values(), "goal", "episode", "steps", "augmentations"]
 
 
 @dataclass(slots=True)
@@ -76,9 +81,7 @@ def _wanted_files(run: int, reader: RunReader, episodes: Sequence[int] | None) -
         if index not in known:
             reader.episode(index)  # raises and says what is there
         files.setdefault(known[index], []).append(index)
-    return [
-        _Wanted(run, f"{directory}/{name}", indices, len(indices) == sizes[name]) for name, indices in files.items()
-    ]
+    return [_Wanted(run, f"{directory}/{name}", each, len(each) == sizes[name]) for name, each in files.items()]
 
 
 def _useful_workers(wanted: list[_Wanted]) -> int:
@@ -121,9 +124,8 @@ class _Loader:
             found = self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map)
         except (OSError, *NOT_ORDINARY):
             return {}  # RunReader says what is wrong
-        if [episode.index for episode in found] != sorted(item.indices):
-            return {}
-        return {episode.index: episode for episode in found}
+        complete = [episode.index for episode in found] == sorted(item.indices)
+        return {episode.index: episode for episode in found} if complete else {}
 
     def assemble(self, wanted: list[_Wanted], loaded: list[dict[int, EpisodeBytes]]) -> EpisodeArrays:
         """Return all wanted episodes in order."""
@@ -136,7 +138,7 @@ class _Loader:
         if ordinary and self._locator.sizes is not None:
             places = np.array([place for place, _ in ordinary], dtype=np.int64)
             runs = np.array([order[place][0] for place, _ in ordinary], dtype=np.int64)
-            arrays, good = decode([episode for _, episode in ordinary], runs, self._locator.sizes, self._columns)
+            arrays, good = _decode([episode for _, episode in ordinary], runs, self._locator.sizes, self._columns)
             missing[places[good]] = False
             self._sizes = self._locator.sizes if good.any() else None
         slow = list(self._read([(place, *order[place]) for place in np.flatnonzero(missing).tolist()]))
@@ -146,29 +148,99 @@ class _Loader:
         part = episodes_to_arrays(episodes, numbers, images=self._images, columns=self._columns)
         if arrays is None or not len(arrays):
             return part
-        return join(
-            [arrays, part], [np.flatnonzero(~missing), np.array([place for place, _, _ in slow], dtype=np.int64)]
-        )
+        places = np.array([place for place, _, _ in slow], dtype=np.int64)
+        return join([arrays, part], [np.flatnonzero(~missing), places])
 
     def _read(self, unusual: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, Episode]]:
         """Yield place, run and episode of those that have steps, from the readers."""
         for place, run, index in unusual:
             reader = self._readers[run]
-            try:
+            reader.sizes = self._sizes  # runs of one plant only
+            with reader.tolerated():
                 episode = seen_part(reader.episode(index))
-                self._check_sizes(episode, reader)
-            except EpisodeError as error:
-                reader.tolerate(error)
-            else:
                 if episode.steps:
+                    self._sizes = reader.sizes
                     yield place, run, episode
 
-    def _check_sizes(self, episode: Episode, reader: RunReader) -> None:
-        """Refuse an episode of another plant."""
-        for step in episode.steps[:1]:
-            sizes = Sizes.of(step)
-            self._sizes = self._sizes or sizes
-            if sizes != self._sizes:
-                problem = f"its steps have {sizes} and those loaded before have {self._sizes}"
-                remedy = "Load runs of one plant together."
-                raise EpisodeError(problem, bag=reader.path, episode=episode.index, remedy=remedy)
+
+def _decode(
+    found: Sequence[EpisodeBytes], runs: IntArray, sizes: Sizes, columns: Sequence[str]
+) -> tuple[EpisodeArrays, BoolArray]:
+    """Return those episodes that keep all rules, and which they are; at least one, and each has steps of one layout."""
+    counts = np.array([len(episode.steps) for episode in found], dtype=np.int64)
+    indices = np.array([episode.index for episode in found], dtype=np.int64)
+    offsets = offsets_of(counts)
+    table = np.concatenate([episode.steps for episode in found]).view(found[0].layout)
+    steps = {name: np.ascontiguousarray(table[field]) for name, field in OF_STEP.items()}
+    bad = ~_fits(table)
+    bad |= table["episode"] != np.repeat(indices, counts)
+    bad |= table["step"] != np.arange(len(table)) - np.repeat(offsets[:-1], counts)
+    bad |= ~_finite(steps["observations"]) | ~_finite(steps["positions"]) | ~_finite(steps["actions"])
+    bad |= np.isinf(steps["rewards"])
+    augmented = steps["sources"] == int(Source.AUGMENTOR)
+    bad |= ~augmented & (steps["sources"] != int(Source.LOGGING_POLICY))
+    ends, good = _decode_ends(found, sizes)
+    good &= (_sums(bad, offsets) == 0) & (ends["augmentations"] == _sums(augmented, offsets))
+    good &= (ends["steps"] == counts) & (ends["episode"] == indices)
+    pictures = [episode.images for episode in found]
+    shapes = [None if picture is None else picture.shape[1:] for picture in pictures]
+    good &= [shape == shapes[0] for shape in shapes]
+    rows = slice(None) if good.all() else np.repeat(good, counts)
+    fields: dict[str, Any] = {name: column[rows] for name, column in steps.items()}
+    fields |= {name: np.ascontiguousarray(ends[field][good]) for name, field in OF_EPISODE.items()}
+    kept = [picture for picture, fine in zip(pictures, good, strict=True) if picture is not None and fine]
+    arrays = EpisodeArrays(
+        **fields,
+        goals=np.ascontiguousarray(ends["goal"][good]),
+        images=np.concatenate(kept) if kept else None,
+        offsets=offsets_of(counts[good]),
+        episodes=indices[good],
+        runs=runs[good],
+        columns={name: np.ascontiguousarray(table[name][rows]) for name in columns},
+    )
+    return arrays, good
+
+
+def _decode_ends(found: Sequence[EpisodeBytes], sizes: Sizes) -> tuple[dict[str, npt.NDArray[Any]], BoolArray]:
+    """Return the ends of episodes and which are as they should be; those with reasons of one length go together."""
+    groups: dict[int, list[int]] = {}
+    for number, episode in enumerate(found):
+        groups.setdefault(int.from_bytes(episode.end[_REASON : _REASON + 4], "little"), []).append(number)
+    ends: dict[str, npt.NDArray[Any]] = {}
+    good = np.zeros(len(found), dtype=bool)
+    for length, numbers in groups.items():
+        final = {"final_observation": sizes.observation, "final_position": sizes.position, "goal": sizes.position}
+        layout = layout_of("Episode", "goal", reason=length, **final)
+        size = layout.itemsize
+        # Without a goal an end may be shorter than with one.
+        whole = [len(found[number].end) >= size - layout["goal"].itemsize for number in numbers]
+        table = np.frombuffer(b"".join([found[number].end[:size].ljust(size, b"\0") for number in numbers]), layout)
+        for name in _OF_END:
+            ends.setdefault(name, np.zeros(len(found), layout[name]))[numbers] = table[name]
+        unknown = table["goal_size"] != sizes.position
+        ends["goal"][np.array(numbers)[unknown]] = np.nan
+        fits = _fits(table) & _finite(table["final_observation"]) & _finite(table["final_position"])
+        fits &= unknown | _finite(table["goal"])
+        fits &= (table["outcome"] >= min(Outcome)) & (table["outcome"] <= max(Outcome)) & (table["mode"] <= max(Mode))
+        good[numbers] = fits & whole
+    return ends, good
+
+
+def _fits(table: npt.NDArray[Any]) -> BoolArray:
+    """Return which messages are laid out as their table assumes: they state the lengths of their vectors and texts."""
+    layout = table.dtype
+    fits = table["encapsulation"] == _LITTLE_ENDIAN
+    for name in layout.names or ():
+        if f"{name}_size" in (layout.names or ()) and name != "goal":  # a goal may be unknown
+            fits &= table[f"{name}_size"] == layout[name].shape[0]
+    return np.asarray(fits, dtype=bool)
+
+
+def _finite(matrix: npt.NDArray[Any]) -> BoolArray:
+    finite = np.isfinite(matrix)
+    return np.ones(len(matrix), dtype=bool) if finite.all() else np.asarray(finite.all(axis=1), dtype=bool)
+
+
+def _sums(values: BoolArray, offsets: IntArray) -> IntArray:
+    """Return how many of each episode's rows are true."""
+    return np.add.reduceat(values, offsets[:-1], dtype=np.int64)

@@ -6,7 +6,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +19,7 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, McapRecord, Metadata, Schema, Statistics
 from mcap.stream_reader import get_chunk_data_stream
 
-from lift_ros.bags.faults import Malformed
+from lift_ros.bags.faults import Malformed, Tolerate, refuse
 
 MAGIC = b"\x89MCAP0\r\n"
 HEAD = struct.Struct("<BQ")  # opcode of a record and length of its body
@@ -34,8 +34,6 @@ _IN_JOURNAL = {
     *(Opcode.HEADER, Opcode.METADATA, Opcode.CHUNK, Opcode.MESSAGE_INDEX, PLACEHOLDER),
     *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE),
 }
-
-Tolerate = Callable[[Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +109,9 @@ class Announced:
             self.schemas[schema.id] = schema.name, schema.data.decode(errors="replace")
         elif opcode == Opcode.CHANNEL:
             channel = parsed(Channel, body)
-            type_name, definition = self.schemas.get(channel.schema_id, ("", ""))
-            self.topics[channel.id] = RecordedTopic(
-                channel.topic,
-                type_name,
-                definition,
-                channel.metadata.get("topic_type_hash", ""),
-                channel.metadata.get("offered_qos_profiles", ""),
-                channel.message_encoding,
-            )
+            kind = self.schemas.get(channel.schema_id, ("", ""))
+            said = [channel.metadata.get(key, "") for key in ("topic_type_hash", "offered_qos_profiles")]
+            self.topics[channel.id] = RecordedTopic(channel.topic, *kind, *said, channel.message_encoding)
         elif opcode == Opcode.METADATA:
             metadata = parsed(Metadata, body)
             self.metadata[metadata.name] = metadata.metadata
@@ -195,11 +187,6 @@ def journal_messages(data: memoryview, announced: Announced) -> Iterator[Recorde
         yield from _messages(records(data, len(MAGIC), journal=True) if data[:8] == MAGIC else (), announced)
 
 
-def refuse(error: Exception) -> None:
-    """Tolerate nothing."""
-    raise error
-
-
 def walk(data: memoryview, announced: Announced, tolerate: Tolerate = refuse) -> Iterator[RecordedMessage]:
     """Yield the messages of a finished MCAP file in the order they were written.
 
@@ -259,13 +246,8 @@ def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
     """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if whole:
-            return memoryview(os.read(descriptor, os.fstat(descriptor).st_size))
-        return mapped(descriptor)
-    finally:
-        os.close(descriptor)
+    with open(path, "rb", buffering=0, opener=os.open) as file:
+        return memoryview(file.read()) if whole else mapped(file.fileno())
 
 
 def mapped(descriptor: int) -> memoryview:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lift_ros.bags.contents import located
 from lift_ros.bags.faults import BagError, Malformed
+from lift_ros.bags.files import sync_directory, write_all
 from lift_ros.bags.journal import FileSummary
 from lift_ros.bags.mcap_records import RecordedTopic, file_bytes, read_summary
 from lift_ros.errors import UserError
@@ -32,23 +31,13 @@ _REMEDY = (
 )
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def facts_as_text(facts: dict[str, Any]) -> dict[str, str]:
     """Return run facts as strings, which is all that rosbag2's custom data and MCAP's metadata hold."""
     try:
         encoded = json.dumps(facts, sort_keys=True, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"the run facts cannot be written as JSON: {error}. Give numbers, texts, lists and maps."
-        ) from error
+        remedy = "Give numbers, texts, lists and maps."
+        raise UserError(f"the run facts cannot be written as JSON: {error}. {remedy}") from error
     return {FACTS_KEY: encoded, CHECKSUM_KEY: f"{zlib.crc32(encoded.encode()):08x}"}
 
 
@@ -67,8 +56,7 @@ class RunMetadata:
     """All that metadata.yaml says; it keeps the text of the files' entries so that saving costs little."""
 
     facts: dict[str, Any]
-    topics: dict[str, RecordedTopic] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)  # messages of each topic
+    topics: dict[str, dict[str, Any]] = field(default_factory=dict)  # as the file has them
     files: set[str] = field(default_factory=set)
     unsaved: bool = False  # something was added since the last save
     _times: tuple[int, int] | None = None  # of the first and of the last message
@@ -85,10 +73,8 @@ class RunMetadata:
                 topic = entry["topic_metadata"]
                 qos = topic.get("offered_qos_profiles") or ""
                 qos = qos if isinstance(qos, str) else json.dumps(qos)
-                metadata.announce(
-                    RecordedTopic(topic["name"], topic["type"], "", topic.get("type_description_hash", ""), qos)
-                )
-                metadata.counts[topic["name"]] = int(entry["message_count"])
+                found = RecordedTopic(topic["name"], topic["type"], "", topic.get("type_description_hash", ""), qos)
+                metadata.announce(found, int(entry["message_count"]))
             for entry in information["files"]:
                 first = int(entry["starting_time"]["nanoseconds_since_epoch"])
                 last = first + int(entry["duration"]["nanoseconds"])
@@ -97,54 +83,46 @@ class RunMetadata:
             raise BagError(f"{FILE_NAME} lacks {error}", bag=run, remedy=_REMEDY) from error
         return metadata
 
-    def announce(self, topic: RecordedTopic) -> None:
-        """Name a topic, if it is not named yet."""
-        self.topics.setdefault(topic.name, topic)
+    def announce(self, topic: RecordedTopic, messages: int = 0) -> None:
+        """Name a topic, if it is not named yet, and count so many more messages of it."""
+        if topic.name not in self.topics:
+            description = {
+                "name": topic.name,
+                "type": topic.type_name,
+                "serialization_format": "cdr",
+                "offered_qos_profiles": _qos(topic.qos),
+                "type_description_hash": topic.type_hash,
+            }
+            self.topics[topic.name] = {"topic_metadata": description, "message_count": 0}
+        self.topics[topic.name]["message_count"] += messages
 
     def add(self, summary: FileSummary) -> None:
         """Name one more finished file and its topics."""
         self.unsaved = True
         self.files.add(summary.name)
         for topic, count in summary.counts.items():
-            self.announce(topic)
-            self.counts[topic.name] += count
+            self.announce(topic, count)
         if summary.messages:
             first, last = self._times or (summary.first_time, summary.last_time)
             self._times = min(first, summary.first_time), max(last, summary.last_time)
-        entry = {
-            "path": summary.name,
-            **_period(summary.first_time, summary.last_time),
-            "message_count": summary.messages,
-        }
+        period = _period(summary.first_time, summary.last_time)
+        entry = {"path": summary.name, **period, "message_count": summary.messages}
         separator = b",\n    " if self._paths else b"\n    "
         self._paths += separator + json.dumps(summary.name).encode()
         self._entries += separator + json.dumps(entry).encode()
 
     def _content(self) -> list[bytes | bytearray]:
         """Return the file's content in pieces, of which those that grow with the run are kept ready."""
-        topics = [
-            {
-                "topic_metadata": {
-                    "name": name,
-                    "type": topic.type_name,
-                    "serialization_format": "cdr",
-                    "offered_qos_profiles": _qos(topic.qos),
-                    "type_description_hash": topic.type_hash,
-                },
-                "message_count": self.counts[name],
-            }
-            for name, topic in self.topics.items()
-        ]
         head: dict[str, Any] = {
             "version": VERSION,
             "storage_identifier": "mcap",
             **_period(*(self._times or (0, 0))),
-            "message_count": self.counts.total(),
+            "message_count": sum(topic["message_count"] for topic in self.topics.values()),
             "compression_format": "",
             "compression_mode": "",
             "ros_distro": "lift_ros",
             "custom_data": facts_as_text(self.facts),
-            "topics_with_message_count": topics,
+            "topics_with_message_count": list(self.topics.values()),
         }
         lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
         start = '{"rosbag2_bagfile_information": {\n' + "".join(lines) + '  "relative_file_paths": ['
@@ -153,12 +131,9 @@ class RunMetadata:
     def save(self, run: Path, *, sync: bool) -> None:
         """Replace metadata.yaml atomically."""
         temporary = run / f".{FILE_NAME}.new"
-        pieces = self._content()
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            written = os.writev(descriptor, pieces)
-            while written < sum(map(len, pieces)):
-                written += os.write(descriptor, b"".join(pieces)[written:])
+            write_all(descriptor, *self._content())
             if sync:
                 os.fsync(descriptor)
         except OSError:
@@ -176,7 +151,6 @@ def _period(first: int, last: int) -> dict[str, Any]:
     return {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
 
 
-@lru_cache(maxsize=256)
 def _qos(profiles: str) -> list[Any]:
     """Return QoS profiles as a list, which is how version 9 has them; none where the text does not hold one."""
     try:

@@ -21,9 +21,9 @@ from mcap.opcode import Opcode
 from lift_ros.array_types import ByteArray, IntArray
 from lift_ros.bags.contents import Sizes
 from lift_ros.bags.faults import UNREADABLE
+from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.journal import START
 from lift_ros.bags.mcap_records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
-from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Step
 from lift_ros.messages.layout import Kind, parts, prefix_dtype
 from lift_ros.messages.records import decode_step
@@ -199,9 +199,4 @@ def _end_of(data: memoryview, start: int) -> int:
 
 def _windows(data: memoryview, width: int, offset: int = 0) -> npt.NDArray[np.void]:
     """Return what lies in `width` bytes from `offset` bytes behind each place in the data on, without copying."""
-    return np.ndarray((len(data) - width - offset + 1,), _bytes(width), data, offset, (1,))
-
-
-@lru_cache(maxsize=64)
-def _bytes(width: int) -> np.dtype[np.void]:
-    return np.dtype((np.void, width))
+    return np.ndarray((len(data) - width - offset + 1,), np.dtype((np.void, width)), data, offset, (1,))

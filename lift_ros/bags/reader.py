@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,9 @@ class LeftOut:
     bag: str
     episode: int | None
     reason: str
+
+    def __str__(self) -> str:
+        return f"{self.bag}{'' if self.episode is None else f', episode {self.episode}'}: {self.reason}"
 
 
 class RunReader:
@@ -53,8 +56,8 @@ class RunReader:
         self.under_way = self._knows_facts = False
         self.file_names: dict[int, str] = {}  # the name of the file in `directory` in which each episode lies
         self._journal: str | None = None
-        self._sizes: Sizes | None = None
-        self._loaded: tuple[str, dict[int, RawEpisode]] | None = None
+        self.sizes: Sizes | None = None  # of all steps; known from the first that is read
+        self._loaded: tuple[str, dict[int, RawEpisode]] = "", {}
         if not self.path.exists():
             raise BagError("it does not exist", bag=self.path, remedy="Give the directory of a recorded run.")
         self._index(self._list_directory() if self.path.is_dir() else [self.path.name])
@@ -89,12 +92,8 @@ class RunReader:
 
     def __iter__(self) -> Iterator[Episode]:
         for index in self.episode_indices:
-            try:
-                episode = self.episode(index)
-            except EpisodeError as error:
-                self.tolerate(error)
-            else:
-                yield episode
+            with self.tolerated():
+                yield self.episode(index)
 
     def episode(self, index: int) -> Episode:
         """Return one episode; reads the file it lies in and no other."""
@@ -113,12 +112,20 @@ class RunReader:
             episode = assemble(index, raw, path)
         for step in episode.steps[:1]:
             sizes = Sizes.of(step)
-            self._sizes = self._sizes or sizes
-            if sizes != self._sizes:
-                problem = f"its steps have {sizes} and those read before have {self._sizes}"
-                remedy = f"Record runs of different dimensions into different directories. {REMEDY}"
+            self.sizes = self.sizes or sizes
+            if sizes != self.sizes:
+                problem = f"its steps have {sizes} and those read before have {self.sizes}"
+                remedy = f"Record and load runs of different dimensions apart. {REMEDY}"
                 raise EpisodeError(problem, bag=path, episode=index, remedy=remedy)
         return episode
+
+    @contextmanager
+    def tolerated(self) -> Iterator[None]:
+        """Leave out what an `EpisodeError` ends, or else raise it."""
+        try:
+            yield
+        except EpisodeError as error:
+            self.tolerate(error)
 
     def tolerate(self, error: BagError) -> None:
         """List what is bad in `left_out` where bad episodes are to be skipped, or else raise it."""
@@ -129,11 +136,9 @@ class RunReader:
             self.left_out.append(note)
 
     def _raw(self, name: str) -> dict[int, RawEpisode]:
-        if self._loaded is None or self._loaded[0] != name:
-            self._loaded = (name, self._read(name))
-        return self._loaded[1]
-
-    def _read(self, name: str) -> dict[int, RawEpisode]:
+        """Return the episodes of a file; those of the last one are kept."""
+        if self._loaded[0] == name:
+            return self._loaded[1]
         path = self.directory / name
 
         def tolerate(error: Exception) -> None:
@@ -143,11 +148,12 @@ class RunReader:
         try:
             raw = read_file(path, announced, tolerate, journal=name == self._journal)
         except BagError as error:
-            first = first_episode_of(name.removesuffix(JOURNAL_SUFFIX))
+            first = first_episode_of(name)
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
         if not self._knows_facts and METADATA_NAME in announced.metadata:
             self.facts = facts_from_text(announced.metadata[METADATA_NAME], path)
             self._knows_facts = True
+        self._loaded = name, raw
         return raw
 
     def _list_directory(self) -> list[str]:
@@ -186,14 +192,11 @@ class RunReader:
                 self.file_names[index] = name
         unclear = [name for first, name in numbered if first is None and not is_tail(name)]
         for name in [*unclear, *(name for _, name in named[-1:])]:
-            self._index_by_reading(name)
+            with self.tolerated():
+                self._index_by_reading(name)
 
     def _index_by_reading(self, name: str) -> None:
-        try:
-            indices = self._list(name)
-        except EpisodeError as error:
-            self.tolerate(error)
-            return
+        indices = self._list(name)
         first = first_episode_of(name)
         if first is not None and first not in indices:
             self.tolerate(EpisodeError("it is missing", bag=self.directory / name, episode=first))
@@ -222,14 +225,10 @@ class RunReader:
             self.under_way = lock.held_elsewhere()
         finally:
             lock.release()
-        try:
-            episodes = self._raw(name)
-        except EpisodeError as error:
-            self.tolerate(error)
-            return
-        for index, raw in episodes.items():
-            if raw.end is not None or not self.under_way:
-                self.file_names.setdefault(index, name)
+        with self.tolerated():
+            for index, raw in self._raw(name).items():
+                if raw.end is not None or not self.under_way:
+                    self.file_names.setdefault(index, name)
 
 
 def read_run(path: str | Path, skip_bad: bool = False) -> list[Episode]:

@@ -10,10 +10,9 @@ from mcap.opcode import Opcode
 
 from lift_ros.bags.contents import assemble, decodable, group, recovered
 from lift_ros.bags.faults import EpisodeError
-from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of
+from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of
 from lift_ros.bags.journal import FileSummary, Journal
 from lift_ros.bags.mcap_records import HEAD, Announced, RecordedMessage, journal_messages
-from lift_ros.bags.topics import EPISODE
 from lift_ros.messages.records import EpisodeEnd, encode_episode
 
 _DAMAGED_SUFFIX = ".damaged"
@@ -58,7 +57,7 @@ def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[i
         if not decodable(message):
             return message.offset, None
     end: RecordedMessage | None = None
-    first = first_episode_of(path.name.removesuffix(JOURNAL_SUFFIX)) or 0
+    first = first_episode_of(path.name) or 0
     for expected, (index, raw) in enumerate(group(messages, path).items(), first):
         begin = min(message.offset for message in (*raw.steps, raw.end) if message is not None)
         if index != expected or end is not None:

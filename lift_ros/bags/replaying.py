@@ -53,9 +53,8 @@ def recorded_messages(run: Path, topics: Container[str]) -> Iterator[RecordedMes
     """Yield the messages of a run in order of time, one file after another."""
     for path in run_files(run):
         with located(path):
-            messages = [
-                message for message in walk(file_bytes(path, whole=False), Announced()) if message.topic.name in topics
-            ]
+            found = walk(file_bytes(path, whole=False), Announced())
+            messages = [message for message in found if message.topic.name in topics]
         yield from sorted(messages, key=attrgetter("time_ns"))
 
 

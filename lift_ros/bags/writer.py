@@ -9,23 +9,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from mcap.records import Metadata
 
 from lift_ros.bags.contents import Sizes, cut_off_episode
 from lift_ros.bags.faults import BagError, DiskFull
-from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, file_name, list_run
+from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, STEP, RunLock, file_name, list_run, sync_directory
 from lift_ros.bags.journal import Journal
 from lift_ros.bags.mcap_records import RecordedTopic
-from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise_file, sync_directory
+from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise_file
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.recovery import recover_journal
-from lift_ros.bags.topics import EPISODE, STEP
 from lift_ros.collection.records import Episode, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, encode_step
+from lift_ros.scenario import Scenario
 
 DEFAULT_RESERVE = 16 * 2**20
 _LOCK_PATIENCE = 2.0
@@ -92,9 +91,7 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None:
             self.close()
             return
@@ -113,13 +110,11 @@ class RunWriter:
     def write_step(self, step: Step, data: bytes | None = None) -> None:
         """Append a step of the episode under way; `data` is the step as a message where the caller has it."""
         tally = self._tally
-        if step.episode != self.next_episode or step.index != tally.steps:
-            problem = f"the writer expects episode {self.next_episode}, step {tally.steps}"
-            raise self._refusal(problem, step.episode, step.index)
         sizes = (step.observation.size, step.position.size, step.action.size)
+        if step.episode != self.next_episode or step.index != tally.steps:
+            self._refuse(f"the run expects episode {self.next_episode}, step {tally.steps}", step.episode, step.index)
         if sizes != tally.sizes and tally.sizes is not None:
-            problem = f"it has {Sizes(*sizes)} and those before have {tally.sizes}"
-            raise self._refusal(problem, step.episode, step.index)
+            self._refuse(f"it has {Sizes(*sizes)} and those before have {tally.sizes}", step.episode, step.index)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
         self._write(STEP, time_ns, encode_step(step) if data is None else data)
@@ -138,14 +133,13 @@ class RunWriter:
         """
         tally = self._tally
         if episode.index != self.next_episode:
-            raise self._refusal(f"the writer expects episode {self.next_episode}", episode.index)
+            self._refuse(f"the run expects episode {self.next_episode}", episode.index)
         if episode.steps and len(episode.steps) < tally.steps:
-            problem = f"it has {len(episode.steps)} steps and {tally.steps} are already written"
-            raise self._refusal(problem, episode.index)
+            self._refuse(f"it has {len(episode.steps)} steps and {tally.steps} are already written", episode.index)
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
         if tally.sizes is not None and (fault := tally.sizes.fault(episode)):
-            raise self._refusal(fault, episode.index)
+            self._refuse(fault, episode.index)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
         if data is not None:
             said = decode_episode(data)
@@ -174,16 +168,15 @@ class RunWriter:
             raise UserError(f"time {time_ns} of topic {topic.name} is no time in a bag; give nanoseconds from 0 on.")
         known = self._others.setdefault(topic.name, topic)
         if known.type_name != topic.type_name:
-            raise UserError(
-                f"topic {topic.name} is recorded as {known.type_name}; it cannot change to {topic.type_name}."
-            )
+            change = f"recorded as {known.type_name}; it cannot change to {topic.type_name}"
+            raise UserError(f"topic {topic.name} is {change}.")
         self._write(known, time_ns, data)
 
     def close(self) -> None:
         """Complete the file under way and let go of the run; an episode without an end is kept as recovered."""
+        tally = self._tally
         try:
-            if self._tally.steps:
-                tally = self._tally
+            if tally.steps:
                 self.finish_episode(cut_off_episode(self.next_episode, tally.start_time, tally.last_time, self.facts))
             with self._failures("the run cannot be completed"):
                 self._finish_file()
@@ -288,8 +281,8 @@ class RunWriter:
             problem = f"{free} bytes are free on its disk and {self._reserve} are kept in reserve"
             raise DiskFull(problem, bag=self.path, episode=self.next_episode, remedy=_SAFE)
 
-    def _refusal(self, problem: str, episode: int, step: int | None = None) -> BagError:
-        return BagError(problem, bag=self.path, episode=episode, step=step, remedy=_IN_ORDER)
+    def _refuse(self, problem: str, episode: int, step: int | None = None) -> NoReturn:
+        raise BagError(problem, bag=self.path, episode=episode, step=step, remedy=_IN_ORDER)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> Iterator[None]:
@@ -315,3 +308,18 @@ def continued(stored: dict[str, Any], facts: dict[str, Any], episode: int) -> di
     if not changed:
         return stored
     return {**stored, "continuations": [*continuations, {"from_episode": episode, "facts": changed}]}
+
+
+def check_continuation(run: Path, scenario: Scenario) -> None:
+    """Refuse to mix the episodes of two plants or logging policies in one run; a new run is always welcome."""
+    if not run.is_dir() or not any(run.iterdir()):
+        return
+    facts = RunReader(run).facts
+    if facts.get("scenario") != scenario.name:
+        other = facts.get("scenario")
+        raise UserError(f"{run} is a run of scenario {other!r}, not {scenario.name!r}: choose another --out")
+    recorded, wanted = facts.get("parameters", {}), scenario.as_dict()
+    for part in ("plant", "logging_policy"):
+        if recorded.get(part) != wanted[part]:
+            now = f"scenario {scenario.name} now says {wanted[part]}"
+            raise UserError(f"{run} was recorded with {part} {recorded.get(part)}, {now}: choose another --out")

@@ -12,7 +12,7 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.bags import RunWriter
-from lift_ros.bags.continuation import check_continuation
+from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Episode

@@ -84,10 +84,7 @@ def load_run(path: Path, *, skip_bad: bool) -> Run:
         rewards += f", {unknown} unknown"
     if unknown == len(episodes):
         rewards = "unknown"
-    left_out = [
-        f"{entry.bag}{'' if entry.episode is None else f', episode {entry.episode}'}: {entry.reason}"
-        for entry in reader.left_out
-    ]
+    left_out = [str(entry) for entry in reader.left_out]
     return summarise_run(str(path), episodes, rewards=rewards, facts=reader.facts, left_out=left_out), episodes
 
 

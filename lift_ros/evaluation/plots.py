@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.bags.seen import seen_part
+from lift_ros.bags.contents import seen_part
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import Convergence, quartiles

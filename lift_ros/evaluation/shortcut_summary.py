@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.bags.seen import seen_part
+from lift_ros.bags.contents import seen_part
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.console import format_table
 from lift_ros.errors import UserError

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lift_ros.bags.continuation import check_continuation
 from lift_ros.bags.reader import RunReader
+from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError

@@ -39,10 +39,7 @@ def load_runs(paths: Sequence[str | Path], *, episodes: int | None = None, skip_
 
 def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> RecordedRuns:
     arrays = load_arrays(paths, None if episodes is None else range(episodes), skip_bad=skip_bad)
-    left_out = []
-    for entry in arrays.left_out:
-        where = "" if entry.episode is None else f", episode {entry.episode}"
-        left_out.append(f"{entry.bag}{where}: {entry.reason}")
+    left_out = [str(entry) for entry in arrays.left_out]
     sources: list[dict[str, Any]] = []
     scenarios: list[Scenario | None] = []
     for number, path in enumerate(paths):

@@ -12,8 +12,8 @@ from bag_samples import sample_episode, write_run
 from rosbags_writer import write_with_rosbags
 
 from lift_ros.bags import BagError, EpisodeError, RunReader, RunWriter, read_run, writer
+from lift_ros.bags.files import STEP
 from lift_ros.bags.mcap_records import RecordedTopic
-from lift_ros.bags.topics import STEP
 from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.errors import UserError
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lift_ros.bags.contents import seen_part
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
-from lift_ros.bags.seen import seen_part
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.positioning.environment import ActivePositioning
@@ -109,10 +109,8 @@ def measure(episodes: Iterable[Episode], kind: str) -> tuple[tuple[int, ...], in
         actions = np.vstack([step.action for step in episode.steps])
         found = (seen_by(episode, kind).shape[1:], actions.shape[1])
         if sizes not in (None, found):
-            raise UserError(
-                f"episode {episode.index} has observations of shape {found[0]} and {found[1]} actions, those before it "
-                f"{sizes[0]} and {sizes[1]}; export runs of one kind together"
-            )
+            differs = "has observations of shape {} and {} actions, those before it {} and {}".format(*found, *sizes)
+            raise UserError(f"episode {episode.index} {differs}; export runs of one kind together")
         sizes = found
         largest = max(largest, float(np.abs(actions).max(initial=0.0)))
     if sizes is None:

@@ -24,9 +24,8 @@ def _fixed_goal(mapping: Mapping, streams: Streams, samples: Samples) -> FloatAr
         rows = [max(0, np.searchsorted(s.times, samples.times[-1], side="right") - 1) for s in streams["goal"]]
         goal = np.concatenate([stream.values[row] for stream, row in zip(streams["goal"], rows, strict=True)])
     if goal.size != samples.position.shape[1]:
-        raise UserError(
-            f"mapping: goal has {goal.size} values and position {samples.position.shape[1]}; they must agree"
-        )
+        sizes = f"{goal.size} values and position {samples.position.shape[1]}"
+        raise UserError(f"mapping: goal has {sizes}; they must agree")
     return goal
 
 
@@ -117,7 +116,6 @@ def split_into_episodes(bag: ForeignBag, mapping: Mapping, streams: Streams) -> 
     episodes: list[Imported] = []
     dropped: Counter[str] = Counter()
     for samples in episode_samples(bag, mapping, streams, dropped):
-        imported = build_episode(len(episodes), mapping, streams, samples, signals, dropped)
-        if imported is not None:
+        if imported := build_episode(len(episodes), mapping, streams, samples, signals, dropped):
             episodes.append(imported)
     return episodes, dropped + bag.dropped

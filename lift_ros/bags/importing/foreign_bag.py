@@ -60,10 +60,8 @@ class ForeignBag:
         if definition.format == MessageDefinitionFormat.NONE:
             store = get_typestore(Stores.LATEST)
             if typename not in store.fielddefs:
-                raise UserError(
-                    f"{what} is missing, and it is none of the common types; convert the bag to MCAP where that "
-                    "package is installed: ros2 bag convert"
-                )
+                remedy = "convert the bag to MCAP where that package is installed: ros2 bag convert"
+                raise UserError(f"{what} is missing, and it is none of the common types; {remedy}")
             return store
         store = get_typestore(Stores.EMPTY)
         try:
@@ -117,9 +115,8 @@ def open_bag(path: Path) -> Iterator[ForeignBag]:
         reader = Reader1(path) if path.suffix == ".bag" else Reader2(path)
         reader.open()
     except Exception as error:  # readers raise struct, zstd, sqlite and assertion errors on files that are no bags
-        raise UserError(
-            f"bag {path} cannot be opened: {error}; expected .mcap, .db3, .bag or their directory"
-        ) from error
+        expected = "expected .mcap, .db3, .bag or their directory"
+        raise UserError(f"bag {path} cannot be opened: {error}; {expected}") from error
     try:
         yield ForeignBag(path, reader)
     finally:

@@ -53,10 +53,8 @@ def _decompress(topic: str, message: Any) -> Image:
     data = np.frombuffer(bytes(message.data), dtype=np.uint8)
     picture = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
     if picture is None:
-        raise UserError(
-            f"topic {topic}: a picture of format {str(message.format)!r} with {data.size} bytes cannot be decoded; "
-            "JPEG and PNG can"
-        )
+        what = f"a picture of format {str(message.format)!r} with {data.size} bytes"
+        raise UserError(f"topic {topic}: {what} cannot be decoded; JPEG and PNG can")
     return np.ascontiguousarray(picture[:, :, ::-1], dtype=np.uint8)
 
 
@@ -64,11 +62,8 @@ def with_pictures(episode: Episode, bag: ForeignBag, topic: str, received: IntAr
     """Return an episode with the pictures received at these times, one per sample; only their stretch is read."""
     moments = [int(moment) for moment in received]
     wanted = set(moments)
-    found = {
-        time: to_rgb(topic, message)
-        for time, message in bag.decoded(topic, min(wanted), max(wanted) + 1)
-        if time in wanted
-    }
+    stretch = bag.decoded(topic, min(wanted), max(wanted) + 1)
+    found = {time: to_rgb(topic, message) for time, message in stretch if time in wanted}
     if missing := wanted - set(found):
         raise UserError(f"bag {bag.path}: {len(missing)} pictures of topic {topic} cannot be decoded")
     *during, last = [found[moment] for moment in moments]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 from lift_ros.configuration import Key, Keys, Section, check_mapping, read_yaml
 from lift_ros.errors import UserError
@@ -20,6 +21,12 @@ CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "above": operator.gt,
     "below": operator.lt,
 }
+
+
+def _read(kind: type, value: Any, where: str) -> Any:
+    """Return a dataclass that is annotated with the keys it is read from."""
+    keys = {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return kind(**check_mapping(value, keys, where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +60,12 @@ class Trigger:
 class Timing:
     """Which clock counts, when samples are taken and how other topics are matched to them."""
 
-    stamp: str = "received"
-    rate: float | None = None
-    topic: str | None = None
-    match: str = "previous"
-    tolerance: float = 0.1
-    skip_still: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Separation:
-    """What separates episodes; nothing given: the bag is one episode."""
-
-    gap: float | None = None
-    start: Trigger | None = None
-    end: Trigger | None = None
-    minimum_steps: int = 1
+    stamp: Annotated[str, Key(str, "received", choices=("received", "header"))]
+    rate: Annotated[float | None, Key(float, None, above=0)]
+    topic: Annotated[str | None, Key(str, None)]
+    match: Annotated[str, Key(str, "previous", choices=("previous", "nearest"))]
+    tolerance: Annotated[float, Key(float, 0.1, low=0)]
+    skip_still: Annotated[float, Key(float, 0.0, low=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +76,6 @@ class Goal:
     position: tuple[float, ...] = ()
     channels: tuple[MappedTopic, ...] = ()
     signal: Trigger | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """A whole mapping file."""
-
-    observation: tuple[MappedTopic, ...]
-    action: Action
-    goal: Goal
-    position: tuple[MappedTopic, ...] = ()
-    reward: tuple[MappedTopic, ...] | str = ()
-    image: str | None = None
-    time: Timing = Timing()
-    episodes: Separation = Separation()
-
-    def sources(self) -> dict[str, tuple[MappedTopic, ...]]:
-        """Return all that numbers are read from, by what they are."""
-        return {
-            "observation": self.observation,
-            "position": self.position,
-            "reward": self.reward if isinstance(self.reward, tuple) else (),
-            "goal": self.goal.channels,
-            "action": (self.action.channel,) if self.action.channel else (),
-        }
-
-    def topics(self) -> list[str]:
-        """Return every topic that the mapping names."""
-        triggers = (self.episodes.start, self.episodes.end, self.goal.signal)
-        sources = [source.topic for group in self.sources().values() for source in group]
-        moments = [trigger.topic for trigger in triggers if trigger]
-        return [*sources, *moments, *filter(None, (self.time.topic, self.image))]
-
-    @property
-    def clocked_by_action(self) -> bool:
-        """Whether a sample is taken with each command."""
-        action = self.action.channel
-        return action is not None and self.time.rate is None and self.time.topic in (None, action.topic)
 
 
 CHANNEL_KEYS = {"topic": Key(str), "field": Key(str, None), "fields": Key(list, (), entries=str)}
@@ -176,29 +136,24 @@ def _trigger(value: Any, where: str) -> Trigger:
     return Trigger(read["topic"], read["field"], condition, limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """What separates episodes; nothing given: the bag is one episode."""
+
+    gap: Annotated[float | None, Key(float, None, above=0)]
+    start: Annotated[Trigger | None, Section(_trigger, None)]
+    end: Annotated[Trigger | None, Section(_trigger, None)]
+    minimum_steps: Annotated[int, Key(int, 1, low=1)]
+
+
+_separation = partial(_read, Separation)
+
+
 def _timing(value: Any, where: str) -> Timing:
-    keys: Keys = {
-        "stamp": Key(str, "received", choices=("received", "header")),
-        "rate": Key(float, None, above=0),
-        "topic": Key(str, None),
-        "match": Key(str, "previous", choices=("previous", "nearest")),
-        "tolerance": Key(float, 0.1, low=0),
-        "skip_still": Key(float, 0.0, low=0),
-    }
-    timing = Timing(**check_mapping(value, keys, where))
+    timing: Timing = _read(Timing, value, where)
     if timing.rate is not None and timing.topic is not None:
         raise UserError(f"{where} takes samples at a 'rate' or with a 'topic', not both")
     return timing
-
-
-def _separation(value: Any, where: str) -> Separation:
-    keys: Keys = {
-        "gap": Key(float, None, above=0),
-        "start": Section(_trigger, None),
-        "end": Section(_trigger, None),
-        "minimum_steps": Key(int, 1, low=1),
-    }
-    return Separation(**check_mapping(value, keys, where))
 
 
 def _goal(value: Any, where: str) -> Goal:
@@ -219,21 +174,50 @@ def _reward(value: Any, where: str) -> tuple[MappedTopic, ...] | str:
     return DISTANCE if value == DISTANCE else _channels(value, where)
 
 
-MAPPING_KEYS = {
-    "observation": Section(_channels),
-    "position": Section(_channels, ()),
-    "action": Section(_action),
-    "reward": Section(_reward, ()),
-    "image": Section(lambda value, where: check_mapping(value, {"topic": Key(str)}, where)["topic"], None),
-    "time": Section(_timing, Timing()),
-    "episodes": Section(_separation, Separation()),
-    "goal": Section(_goal),
-}
+def _image(value: Any, where: str) -> str:
+    return str(check_mapping(value, {"topic": Key(str)}, where)["topic"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A whole mapping file."""
+
+    observation: Annotated[tuple[MappedTopic, ...], Section(_channels)]
+    position: Annotated[tuple[MappedTopic, ...], Section(_channels, ())]
+    action: Annotated[Action, Section(_action)]
+    reward: Annotated[tuple[MappedTopic, ...] | str, Section(_reward, ())]
+    image: Annotated[str | None, Section(_image, None)]
+    time: Annotated[Timing, Section(_timing, _timing({}, ""))]
+    episodes: Annotated[Separation, Section(_separation, _separation({}, ""))]
+    goal: Annotated[Goal, Section(_goal)]
+
+    def sources(self) -> dict[str, tuple[MappedTopic, ...]]:
+        """Return all that numbers are read from, by what they are."""
+        return {
+            "observation": self.observation,
+            "position": self.position,
+            "reward": self.reward if isinstance(self.reward, tuple) else (),
+            "goal": self.goal.channels,
+            "action": (self.action.channel,) if self.action.channel else (),
+        }
+
+    def topics(self) -> list[str]:
+        """Return every topic that the mapping names."""
+        triggers = (self.episodes.start, self.episodes.end, self.goal.signal)
+        sources = [source.topic for group in self.sources().values() for source in group]
+        moments = [trigger.topic for trigger in triggers if trigger]
+        return [*sources, *moments, *filter(None, (self.time.topic, self.image))]
+
+    @property
+    def clocked_by_action(self) -> bool:
+        """Whether a sample is taken with each command."""
+        action = self.action.channel
+        return action is not None and self.time.rate is None and self.time.topic in (None, action.topic)
 
 
 def parse_mapping(value: Any, where: str = "mapping: ") -> Mapping:
     """Read a mapping from what YAML gave and check what its keys ask of each other."""
-    mapping = Mapping(**check_mapping(value, MAPPING_KEYS, where))
+    mapping: Mapping = _read(Mapping, value, where)
     needs = {
         f"action: {mapping.action.meaning}": mapping.action.meaning in (DIFFERENCE, "target"),
         "goal.within": mapping.goal.within is not None,

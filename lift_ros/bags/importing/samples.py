@@ -47,9 +47,7 @@ class Samples:
 
     def take(self, rows: IntArray | slice) -> Samples:
         """Return some of the samples."""
-        return replace(
-            self, times=self.times[rows], columns={name: values[rows] for name, values in self.columns.items()}
-        )
+        return Samples(self.span, self.times[rows], {name: values[rows] for name, values in self.columns.items()})
 
 
 def match(stamps: IntArray, at: IntArray, rule: str, tolerance: int) -> IntArray:
@@ -102,10 +100,9 @@ def sample_times(rate: float, streams: Streams, span: EpisodeSpan) -> IntArray:
     stop = min(span.stop, max(int(stream.times[-1]) for stream in used))
     count = int((stop - start) * rate / SECOND) + 1 if stop >= start else 0
     if count > LARGEST_GRID:
-        raise UserError(
-            f"mapping: time.rate {rate:g} asks for {count} samples over {(stop - start) / SECOND:.0f} s, "
-            f"more than {LARGEST_GRID}; lower it, or check the time stamps of the bag"
-        )
+        problem = f"{count} samples over {(stop - start) / SECOND:.0f} s, more than {LARGEST_GRID}"
+        remedy = "lower it, or check the time stamps of the bag"
+        raise UserError(f"mapping: time.rate {rate:g} asks for {problem}; {remedy}")
     return start + np.round(np.arange(count) * (SECOND / rate)).astype(np.int64)
 
 

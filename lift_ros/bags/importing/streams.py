@@ -72,10 +72,8 @@ def read_numbers(bag: ForeignBag, source: MappedTopic, stamp: str) -> Stream:
             bag.dropped[f"{topic}: number of values differs from the first message"] += 1
             continue
         if row.size > LARGEST_VECTOR:
-            raise UserError(
-                f"topic {topic}: {', '.join(source.fields)} give {row.size} values, at most {LARGEST_VECTOR} "
-                f"can be recorded; choose elements, for example {source.fields[0]}[0:3]"
-            )
+            problem = f"{', '.join(source.fields)} give {row.size} values, at most {LARGEST_VECTOR} can be recorded"
+            raise UserError(f"topic {topic}: {problem}; choose elements, for example {source.fields[0]}[0:3]")
         times.append(time)
         rows.append(row)
     return _stream(bag, topic, times, rows)
@@ -105,10 +103,8 @@ def read_events(bag: ForeignBag, trigger: Trigger, stamp: str) -> IntArray:
         try:
             found.append((time, bool(CONDITIONS[trigger.condition](value_at(message, path), trigger.limit))))
         except (LookupError, TypeError, ValueError):
-            raise UserError(
-                f"topic {topic}: field {trigger.field!r} cannot be compared with {trigger.limit!r} "
-                f"({trigger.condition})"
-            ) from None
+            problem = f"field {trigger.field!r} cannot be compared with {trigger.limit!r} ({trigger.condition})"
+            raise UserError(f"topic {topic}: {problem}") from None
     moments, true = np.asarray(sorted(found, key=lambda entry: entry[0]), dtype=np.int64).reshape(-1, 2).T
     return moments[np.diff(true, prepend=0) > 0]
 
@@ -128,8 +124,6 @@ def read_streams(bag: ForeignBag, mapping: Mapping) -> Streams:
     if sizes["reward"] > 1:
         raise UserError("mapping: reward must be one number; choose one field")
     if mapping.action.meaning == "target" and mapping.action.channel and sizes["action"] != sizes["position"]:
-        raise UserError(
-            f"mapping: the target on {mapping.action.channel.topic} has {sizes['action']} values and the position "
-            f"{sizes['position']}; they must agree"
-        )
+        found = f"{sizes['action']} values and the position {sizes['position']}"
+        raise UserError(f"mapping: the target on {mapping.action.channel.topic} has {found}; they must agree")
     return streams
