@@ -10,21 +10,11 @@ from typing import Any
 from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
-from lift_ros.collection import exchange
+from lift_ros.collection import exchange, run_control
 from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
-from lift_ros.collection.run_control import (
-    Overdue,
-    Repeat,
-    RunControl,
-    RunEvent,
-    RunInstruction,
-    RunSettings,
-    Situation,
-    Tick,
-    Wish,
-)
+from lift_ros.collection.run_control import Situation, Wish
 from lift_ros.graph import qos
 from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
@@ -55,7 +45,7 @@ class ArbiterNode(LiftNode):
         super().__init__(**options)
         self._limits = load_scenario(self.value("scenario")).limits
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
-        self._control = RunControl(self._limits, self._settings(), wish)
+        self._control = run_control.RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
         self._shown: Situation
         self._commanded_ns = 0
@@ -72,13 +62,13 @@ class ArbiterNode(LiftNode):
         self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
         self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
         self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
-        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_ready, qos.LATCHED)
+        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_receipt, qos.LATCHED)
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
-        self._ticks = self.every(self._tick_seconds(), self._tick)
+        self._ticks = self.every(self._tick_seconds(), partial(self._feed, run_control.Tick()))
 
-    def _settings(self) -> RunSettings:
-        return RunSettings(
+    def _settings(self) -> run_control.RunSettings:
+        return run_control.RunSettings(
             {party: self.value(name) for party, name in DEADLINES.items()},
             mode=Mode[self.value("mode").upper()],
             **{name: self.value(name) for name in ("repeat_period", "seed", "episodes", "p", "budget", "model_from")},
@@ -94,7 +84,7 @@ class ArbiterNode(LiftNode):
         self._control.settings = self._settings()
         self._show()  # a run that is done may be wanted to end now
         self.destroy_timer(self._ticks)
-        self._ticks = self.every(self._tick_seconds(), self._tick)
+        self._ticks = self.every(self._tick_seconds(), partial(self._feed, run_control.Tick()))
 
     # --- what others say -------------------------------------------------------------------------------------------
 
@@ -116,37 +106,31 @@ class ArbiterNode(LiftNode):
     def _on_receipt(self, receipt: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if isinstance(receipt, exchange.Receipt) and self._outbox.confirm(receipt):
             self._note_answer(Party.RECORDER)
-        if not isinstance(receipt, exchange.Ready):  # that travels on a topic of its own
-            self._feed(receipt)
-
-    def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
-        if isinstance(ready, exchange.Ready):
-            self._feed(ready)
+        self._feed(receipt)
 
     def _obey(self, wish: Wish, answer: str, _request: Any, response: Any) -> Any:
         self._feed(wish)
         response.success, response.message = True, answer
         return response
 
-    def _tick(self) -> None:
-        self._feed(Tick())
-
     def _note_answer(self, party: Party) -> None:
         self.diagnostics.latency(party.value, time.monotonic_ns() - self._control.since[party])
 
     # --- what follows from it --------------------------------------------------------------------------------------
 
-    def _feed(self, event: RunEvent) -> None:
+    def _feed(self, event: run_control.RunEvent) -> None:
         for instruction in self._control.handle(event, time_ns=time.time_ns(), steady_ns=time.monotonic_ns()):
             self._perform(instruction)
         if self._control.situation is not self._shown or self._control.detail != self.diagnostics.detail:
             self._show()
 
-    def _perform(self, instruction: RunInstruction) -> None:
+    def _perform(self, instruction: run_control.RunInstruction) -> None:
         match instruction:
             case exchange.Move():
                 self._outbox.command(instruction)
-                self._note_move(instruction)
+                before, self._commanded_ns = self._commanded_ns, time.monotonic_ns()
+                if instruction.step > 0:
+                    self.diagnostics.latency("step", self._commanded_ns - before)
             case exchange.Ask():
                 self._outbox.ask(instruction.query)
             case exchange.RecordStep(step):
@@ -159,21 +143,16 @@ class ArbiterNode(LiftNode):
                 self._note_end(episode)
             case exchange.Reset() | exchange.Hold():
                 self._outbox.command(instruction)
-            case Repeat(parties):
+            case run_control.Repeat(parties):
                 self._outbox.repeat(parties)
                 self.diagnostics.count("repeats")
-            case Overdue(party):
+            case run_control.Overdue(party):
                 self.diagnostics.count(f"deadlines missed: {party.value}")
                 self.warn_sometimes(party.value, f"the {party.value} missed its deadline")
             case exchange.Halt():
                 self._outbox.forget_records()
                 self.diagnostics.count("episodes given up")
                 self.get_logger().warning(f"gives up episode {instruction.episode}: {instruction.reason}")
-
-    def _note_move(self, move: exchange.Move) -> None:
-        before, self._commanded_ns = self._commanded_ns, time.monotonic_ns()
-        if move.step > 0:
-            self.diagnostics.latency("step", self._commanded_ns - before)
 
     def _note_end(self, episode: Episode) -> None:
         self.diagnostics.count("episodes")
