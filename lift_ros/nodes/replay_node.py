@@ -19,8 +19,7 @@ from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
-from lift_ros.nodes.executor import ros
-from lift_ros.nodes.message_types import message_class
+from lift_ros.nodes.executor import message_class, ros
 
 QUEUE = 1000
 POLL_SECONDS = 0.05
