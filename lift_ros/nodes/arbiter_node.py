@@ -62,10 +62,10 @@ class ArbiterNode(LiftNode):
         self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
         self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
         self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
-        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_receipt, qos.LATCHED)
+        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_ready, qos.LATCHED)
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
-        self._ticks = self.every(self._tick_seconds(), partial(self._feed, run_control.Tick()))
+        self._ticks = self.every(self._tick_seconds(), self._tick)
 
     def _settings(self) -> run_control.RunSettings:
         return run_control.RunSettings(
@@ -84,7 +84,7 @@ class ArbiterNode(LiftNode):
         self._control.settings = self._settings()
         self._show()  # a run that is done may be wanted to end now
         self.destroy_timer(self._ticks)
-        self._ticks = self.every(self._tick_seconds(), partial(self._feed, run_control.Tick()))
+        self._ticks = self.every(self._tick_seconds(), self._tick)
 
     # --- what others say -------------------------------------------------------------------------------------------
 
@@ -106,12 +106,20 @@ class ArbiterNode(LiftNode):
     def _on_receipt(self, receipt: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if isinstance(receipt, exchange.Receipt) and self._outbox.confirm(receipt):
             self._note_answer(Party.RECORDER)
-        self._feed(receipt)
+        if not isinstance(receipt, exchange.Ready):  # that travels on a topic of its own
+            self._feed(receipt)
+
+    def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
+        if isinstance(ready, exchange.Ready):
+            self._feed(ready)
 
     def _obey(self, wish: Wish, answer: str, _request: Any, response: Any) -> Any:
         self._feed(wish)
         response.success, response.message = True, answer
         return response
+
+    def _tick(self) -> None:
+        self._feed(run_control.Tick())
 
     def _note_answer(self, party: Party) -> None:
         self.diagnostics.latency(party.value, time.monotonic_ns() - self._control.since[party])
@@ -134,12 +142,12 @@ class ArbiterNode(LiftNode):
             case exchange.Ask():
                 self._outbox.ask(instruction.query)
             case exchange.RecordStep(step):
-                self._outbox.record_step(step)
+                self._outbox.record(step)
                 self.diagnostics.count("steps")
                 if step.source is Source.AUGMENTOR:
                     self.diagnostics.count("augmentations")
             case exchange.RecordEpisode(episode):
-                self._outbox.record_episode(episode)
+                self._outbox.record(episode)
                 self._note_end(episode)
             case exchange.Reset() | exchange.Hold():
                 self._outbox.command(instruction)
@@ -150,7 +158,7 @@ class ArbiterNode(LiftNode):
                 self.diagnostics.count(f"deadlines missed: {party.value}")
                 self.warn_sometimes(party.value, f"the {party.value} missed its deadline")
             case exchange.Halt():
-                self._outbox.forget_records()
+                self._outbox.records.clear()  # repeat none of them any more
                 self.diagnostics.count("episodes given up")
                 self.get_logger().warning(f"gives up episode {instruction.episode}: {instruction.reason}")
 

@@ -23,11 +23,6 @@ DEPTH = 1000
 Receive = Callable[[RecordedTopic, bytes], None]
 
 
-def topic_names(text: str) -> list[str]:
-    """Return the topics that a parameter lists, separated by commas or blanks."""
-    return text.replace(",", " ").split()
-
-
 class FurtherTopics:
     """Waits until somebody publishes each of the topics, then hands on what arrives."""
 
