@@ -55,10 +55,6 @@ class ArbiterNode(LiftNode):
             steps=self.create_publisher(msg.Step, qos.STEP, qos.LOOP),
             episodes=self.create_publisher(msg.Episode, qos.EPISODE, qos.LOOP),
         )
-        self._connect()
-        self._show()
-
-    def _connect(self) -> None:
         self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
         self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
         self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
@@ -66,6 +62,7 @@ class ArbiterNode(LiftNode):
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
         self._ticks = self.every(self._tick_seconds(), self._tick)
+        self._show()
 
     def _settings(self) -> run_control.RunSettings:
         return run_control.RunSettings(
