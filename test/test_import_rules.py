@@ -63,7 +63,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 
 # What a file starts as a process of its own, and so must name without importing it.
-PROGRAMS = {("graph/processes.py", "lift_ros.nodes")}
+PROGRAMS = {("graph/run.py", "lift_ros.nodes")}
 
 
 @cache

@@ -24,20 +24,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
+from lift_ros.collection import exchange
 from lift_ros.collection.episode_under_way import EpisodeUnderWay
-from lift_ros.collection.exchange import (
-    Deadline,
-    Drop,
-    Event,
-    Instruction,
-    Observation,
-    Party,
-    Proposal,
-    Receipt,
-    Start,
-    State,
-    Stop,
-)
+from lift_ros.collection.exchange import State
 from lift_ros.positioning.problem import Limits
 
 
@@ -46,57 +35,57 @@ class AtOnce:
 
 
 Condition: TypeAlias = Callable[[EpisodeUnderWay], bool]
-Deed: TypeAlias = Callable[[EpisodeUnderWay], list[Instruction]]
+Deed: TypeAlias = Callable[[EpisodeUnderWay], list[exchange.Instruction]]
 Row: TypeAlias = tuple[Condition, Deed, State]
-Trigger: TypeAlias = type[Event] | type[AtOnce]
+Trigger: TypeAlias = type[exchange.Event] | type[AtOnce]
 
 # In a state, on an event, the first row whose condition holds says what is done and which state follows. An event that
 # the table does not name for a state is dropped. The rows of AtOnce are tried after each event and each transition.
 TRANSITIONS: dict[tuple[State, Trigger], tuple[Row, ...]] = {
-    (State.IDLE, Start): ((EpisodeUnderWay.always, EpisodeUnderWay.reset, State.RESETTING),),
+    (State.IDLE, exchange.Start): ((EpisodeUnderWay.always, EpisodeUnderWay.reset, State.RESETTING),),
     #
-    (State.RESETTING, Observation): (
+    (State.RESETTING, exchange.Observation): (
         (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
         (EpisodeUnderWay.arrived, EpisodeUnderWay.record_and_arrive, State.FINISHING),
         (EpisodeUnderWay.always, EpisodeUnderWay.ask, State.ASKING),
     ),
-    (State.RESETTING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
-    (State.RESETTING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.RESETTING, exchange.Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.RESETTING, exchange.Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
-    (State.ASKING, Proposal): (
+    (State.ASKING, exchange.Proposal): (
         (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
         (EpisodeUnderWay.undecided, EpisodeUnderWay.nothing, State.ASKING),
         (EpisodeUnderWay.always, EpisodeUnderWay.choose, State.CONFIRMING),
     ),
-    (State.ASKING, Deadline): (
+    (State.ASKING, exchange.Deadline): (
         (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
         (EpisodeUnderWay.undecided, EpisodeUnderWay.nothing, State.ASKING),
         (EpisodeUnderWay.always, EpisodeUnderWay.choose, State.CONFIRMING),
     ),
-    (State.ASKING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.ASKING),),
-    (State.ASKING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.ASKING, exchange.Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.ASKING),),
+    (State.ASKING, exchange.Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
     (State.CONFIRMING, AtOnce): ((EpisodeUnderWay.confirmed, EpisodeUnderWay.command, State.MOVING),),
-    (State.CONFIRMING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
-    (State.CONFIRMING, Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
-    (State.CONFIRMING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
-    (State.CONFIRMING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.CONFIRMING, exchange.Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, exchange.Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.CONFIRMING),),
+    (State.CONFIRMING, exchange.Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.CONFIRMING, exchange.Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
-    (State.MOVING, Observation): (
+    (State.MOVING, exchange.Observation): (
         (EpisodeUnderWay.replaceable, EpisodeUnderWay.fall_back, State.MOVING),
         (EpisodeUnderWay.broken, EpisodeUnderWay.abort, State.FINISHING),
         (EpisodeUnderWay.arrived, EpisodeUnderWay.record_and_arrive, State.FINISHING),
         (EpisodeUnderWay.exhausted, EpisodeUnderWay.record_and_give_up, State.FINISHING),
         (EpisodeUnderWay.always, EpisodeUnderWay.ask_and_record, State.ASKING),
     ),
-    (State.MOVING, Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.MOVING),),
-    (State.MOVING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
-    (State.MOVING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.MOVING, exchange.Proposal): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.MOVING),),
+    (State.MOVING, exchange.Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
+    (State.MOVING, exchange.Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.abort, State.FINISHING),),
     #
     (State.FINISHING, AtOnce): ((EpisodeUnderWay.closed, EpisodeUnderWay.nothing, State.IDLE),),
-    (State.FINISHING, Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.FINISHING),),
-    (State.FINISHING, Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
-    (State.FINISHING, Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
+    (State.FINISHING, exchange.Receipt): ((EpisodeUnderWay.always, EpisodeUnderWay.nothing, State.FINISHING),),
+    (State.FINISHING, exchange.Deadline): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
+    (State.FINISHING, exchange.Stop): ((EpisodeUnderWay.always, EpisodeUnderWay.halt, State.IDLE),),
 }
 
 # The same table by state and then by event, because making a pair for each look-up would cost as much as a row.
@@ -111,7 +100,7 @@ class Arbiter:
     def __init__(self, limits: Limits, *, require_receipts: bool = False) -> None:
         self.limits = limits
         self.state = State.IDLE
-        self.drops: Counter[Drop] = Counter()
+        self.drops: Counter[exchange.Drop] = Counter()
         self._require_receipts = require_receipts
         self._under_way: EpisodeUnderWay | None = None
 
@@ -126,22 +115,22 @@ class Arbiter:
         return 0 if self._under_way is None else len(self._under_way.steps)
 
     @property
-    def waiting_for(self) -> frozenset[Party]:
+    def waiting_for(self) -> frozenset[exchange.Party]:
         """Whoever must answer before the machine goes on."""
         return frozenset() if self._under_way is None else self._under_way.waiting_for(self.state)
 
-    def handle(self, event: Event) -> list[Instruction]:
+    def handle(self, event: exchange.Event) -> list[exchange.Instruction]:
         """Take one event and return what is to be done now, in this order."""
         rows = _ROWS[self.state].get(type(event), ())
-        drop: Drop | None = Drop.UNEXPECTED
-        if rows and not isinstance(event, Start) and self._under_way is not None:
+        drop: exchange.Drop | None = exchange.Drop.UNEXPECTED
+        if rows and not isinstance(event, exchange.Start) and self._under_way is not None:
             drop = self._under_way.note(event, self.state)
-        elif rows and isinstance(event, Start):
+        elif rows and isinstance(event, exchange.Start):
             self._under_way, drop = EpisodeUnderWay(event, self.limits, self._require_receipts), None
         if drop is not None or self._under_way is None:
-            self.drops[drop or Drop.UNEXPECTED] += 1
+            self.drops[drop or exchange.Drop.UNEXPECTED] += 1
             return []
-        instructions: list[Instruction] = []
+        instructions: list[exchange.Instruction] = []
         while True:
             for condition, deed, following in rows:
                 if condition(self._under_way):

@@ -10,27 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.collection.exchange import (
-    Ask,
-    Deadline,
-    Drop,
-    Halt,
-    Hold,
-    Instruction,
-    Move,
-    Observation,
-    Party,
-    Proposal,
-    Query,
-    Receipt,
-    RecordEpisode,
-    RecordStep,
-    Refusal,
-    Reset,
-    Start,
-    State,
-    Stop,
-)
+from lift_ros.collection import exchange
+from lift_ros.collection.exchange import Drop, Instruction, Party, Refusal, State
 from lift_ros.collection.proposals import REJECTION_OF, check_action, describe_rejection, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
 from lift_ros.errors import UserError
@@ -61,7 +42,7 @@ class _Question:
     draw: float
     asked: tuple[Source, ...]
     open: frozenset[Party]  # those of them who have neither answered nor run out of time
-    proposals: dict[Source, Proposal] = field(default_factory=dict)
+    proposals: dict[Source, exchange.Proposal] = field(default_factory=dict)
     absence: Rejection = Rejection.MISSING  # why there is no proposal of the augmentor, where there is none
     # The choice, once it is made:
     source: Source = Source.LOGGING_POLICY
@@ -76,7 +57,7 @@ class _Question:
 class EpisodeUnderWay:
     """One episode under way, from its start to the confirmation of its record."""
 
-    def __init__(self, start: Start, limits: Limits, require_receipts: bool) -> None:
+    def __init__(self, start: exchange.Start, limits: Limits, require_receipts: bool) -> None:
         if not 0.0 <= start.p <= 1.0:
             raise UserError(f"p must be between 0 and 1, not {start.p!r}: it is a probability")
         if start.budget < 0:
@@ -93,7 +74,7 @@ class EpisodeUnderWay:
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
         self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[start.mode]
         self._question = _Question(math.nan, (), frozenset())
-        self._last = Observation(self.episode, 0, NOTHING)  # of nothing, until the plant reports
+        self._last = exchange.Observation(self.episode, 0, NOTHING)  # of nothing, until the plant reports
         self._goal = self._context = NOTHING
         self._handoff = True
         self._refusal = Refusal.NONE
@@ -108,19 +89,19 @@ class EpisodeUnderWay:
 
     # Events: what one tells is noted here, before the table is asked what follows from it. ----------------------------
 
-    def note(self, event: Observation | Proposal | Deadline | Receipt | Stop, state: State) -> Drop | None:
+    def note(self, event: exchange.Event, state: State) -> Drop | None:
         """Note what `event` tells, or return why it is ignored."""
         drop: Drop | None = self._NOTES[type(event)](self, event, state)
         if drop is None:
             self._now = event.time_ns
         return drop
 
-    def _foreign(self, event: Observation | Proposal | Deadline, step: int) -> Drop | None:
+    def _foreign(self, event: exchange.Observation | exchange.Proposal | exchange.Deadline, step: int) -> Drop | None:
         if event.episode != self.episode:
             return Drop.OTHER_EPISODE
         return None if event.step == step else Drop.OTHER_STEP
 
-    def _note_observation(self, event: Observation, state: State) -> Drop | None:
+    def _note_observation(self, event: exchange.Observation, state: State) -> Drop | None:
         refused, moving = event.refusal is not Refusal.NONE, state is State.MOVING
         drop = self._foreign(event, len(self.steps) + (moving and not refused))
         if drop is not None:
@@ -167,7 +148,7 @@ class EpisodeUnderWay:
         )
         self.steps.append(step)
 
-    def _note_proposal(self, event: Proposal, state: State) -> Drop | None:
+    def _note_proposal(self, event: exchange.Proposal, state: State) -> Drop | None:
         question = self._question
         drop = self._foreign(event, len(self.steps))
         if drop is not None:
@@ -191,7 +172,7 @@ class EpisodeUnderWay:
                 self._reason = describe_rejection(rejection, event.source, event.action, self._limits)
         return None
 
-    def _note_deadline(self, event: Deadline, state: State) -> Drop | None:
+    def _note_deadline(self, event: exchange.Deadline, state: State) -> Drop | None:
         if event.party not in self.waiting_for(state):
             return Drop.UNEXPECTED
         drop = self._foreign(event, len(self.steps))
@@ -202,7 +183,7 @@ class EpisodeUnderWay:
             self._reason = f"the {event.party.value} did not answer in time"
         return None
 
-    def _note_receipt(self, event: Receipt, state: State) -> Drop | None:
+    def _note_receipt(self, event: exchange.Receipt, state: State) -> Drop | None:
         if event.episode != self.episode:
             return Drop.OTHER_EPISODE
         if event.step is None:
@@ -213,16 +194,16 @@ class EpisodeUnderWay:
         self._unconfirmed = None
         return None
 
-    def _note_stop(self, event: Stop, state: State) -> Drop | None:
+    def _note_stop(self, event: exchange.Stop, state: State) -> Drop | None:
         self._reason = event.reason or "stopped"
         return None
 
     _NOTES: ClassVar[Mapping[type, Callable[[Any, Any, State], Drop | None]]] = {
-        Observation: _note_observation,
-        Proposal: _note_proposal,
-        Deadline: _note_deadline,
-        Receipt: _note_receipt,
-        Stop: _note_stop,
+        exchange.Observation: _note_observation,
+        exchange.Proposal: _note_proposal,
+        exchange.Deadline: _note_deadline,
+        exchange.Receipt: _note_receipt,
+        exchange.Stop: _note_stop,
     }
 
     # Conditions of the table ------------------------------------------------------------------------------------------
@@ -267,7 +248,7 @@ class EpisodeUnderWay:
 
     def reset(self) -> list[Instruction]:
         """Have the plant begin the episode."""
-        return [Reset(self.episode, self._seed)]
+        return [exchange.Reset(self.episode, self._seed)]
 
     def ask(self) -> list[Instruction]:
         """Draw u and put the one query that carries reset and question."""
@@ -275,8 +256,9 @@ class EpisodeUnderWay:
         draw = self._rng.random() if start.mode is Mode.COLLECT else math.nan
         sources = self._whom_to_ask()
         self._question = _Question(draw, sources, _PARTIES_OF[sources])
-        query = Query(self.episode, len(self.steps), self._seed, seen.values, self._handoff, start.mode, seen.image)
-        return [Ask(query, sources)]
+        step, handoff = len(self.steps), self._handoff
+        query = exchange.Query(self.episode, step, self._seed, seen.values, handoff, start.mode, seen.image)
+        return [exchange.Ask(query, sources)]
 
     def _whom_to_ask(self) -> tuple[Source, ...]:
         mode = self._start.mode
@@ -307,7 +289,7 @@ class EpisodeUnderWay:
         """Command the chosen action."""
         question = self._question
         question.time_ns = self._now
-        return [Move(self.episode, len(self.steps), question.action_of(question.source))]
+        return [exchange.Move(self.episode, len(self.steps), question.action_of(question.source))]
 
     def fall_back(self) -> list[Instruction]:
         """Command the logging policy's action in place of the augmentor's, which the plant refused."""
@@ -330,17 +312,17 @@ class EpisodeUnderWay:
 
     def abort(self) -> list[Instruction]:
         """Hold the plant and end the episode after the steps that are known to be made."""
-        return [Hold(self.episode, len(self.steps)), self._end(Outcome.ABORTED)]
+        return [exchange.Hold(self.episode, len(self.steps)), self._end(Outcome.ABORTED)]
 
     def halt(self) -> list[Instruction]:
         """Give the episode up: nobody knows whether it is recorded."""
-        return [Halt(self.episode, self._reason)]
+        return [exchange.Halt(self.episode, self._reason)]
 
     def _record(self) -> list[Instruction]:
         if not self.steps:
             return []
         self._unconfirmed = self.steps[-1].index
-        return [RecordStep(self.steps[-1])]
+        return [exchange.RecordStep(self.steps[-1])]
 
     def _end(self, outcome: Outcome) -> Instruction:
         last = self._last
@@ -359,4 +341,4 @@ class EpisodeUnderWay:
             start_time_ns=self._start.time_ns,
             end_time_ns=self._now,
         )
-        return RecordEpisode(episode)
+        return exchange.RecordEpisode(episode)

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
+from lift_ros.collection import exchange
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
-from lift_ros.collection.exchange import (
-    DEFAULT_BUDGET,
-    Ask,
-    Instruction,
-    Move,
-    Observation,
-    RecordEpisode,
-    Reset,
-    Start,
-)
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.collection.records import Episode, Mode, Source
 from lift_ros.collection.workers import EpisodeRunner, Workers
@@ -49,31 +40,31 @@ def run_episode(
     run_seed: int,
     mode: Mode = Mode.COLLECT,
     p: float = 0.0,
-    budget: int = DEFAULT_BUDGET,
+    budget: int = exchange.DEFAULT_BUDGET,
     clock: Clock = time.time_ns,
 ) -> Episode:
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p)
     arbiter = Arbiter(problem.limits)
-    instructions = arbiter.handle(Start(index, run_seed, mode, p, budget, clock()))
+    instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock()))
     while instructions:
-        following: list[Instruction] = []
+        following: list[exchange.Instruction] = []
         for instruction in instructions:
             match instruction:
-                case Ask():
+                case exchange.Ask():
                     for source in instruction.sources:
                         proposal = answerers[source].answer(instruction.query, clock())
                         if proposal is not None:
                             following += arbiter.handle(proposal)
-                case Move():
+                case exchange.Move():
                     observed = problem.step(instruction.action)
-                    following += arbiter.handle(Observation.of(index, instruction.step + 1, observed, clock()))
-                case Reset():
+                    following += arbiter.handle(exchange.Observation.of(index, instruction.step + 1, observed, clock()))
+                case exchange.Reset():
                     observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
-                    following += arbiter.handle(Observation.of(index, 0, observed, clock()))
-                case RecordEpisode():
+                    following += arbiter.handle(exchange.Observation.of(index, 0, observed, clock()))
+                case exchange.RecordEpisode():
                     return instruction.episode
                 case _:
                     pass  # the plant holds by itself, and steps are recorded with their episode
@@ -94,19 +85,10 @@ def _make_answerers(
     return {source: Answerer(policy, source) for source, policy in policies.items() if policy is not None}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """All that an episode depends on besides its number; pickled to worker processes."""
-
-    problem: Problem | Callable[[], Problem]
-    logging_policy: Policy | Callable[[], Policy] | None
-    augmentor: Policy | Callable[[], Policy] | None
-    options: Mapping[str, Any]  # keywords of `run_episode`
-
-    def make_runner(self) -> EpisodeRunner:
-        """Make plant and policies, and return the function that runs an episode with them."""
-        problem, *policies = (_make(thing) for thing in (self.problem, self.logging_policy, self.augmentor))
-        return lambda index: run_episode(problem, *policies, index=index, **self.options)
+def _make_runner(problem: Any, logging_policy: Any, augmentor: Any, **options: Any) -> EpisodeRunner:
+    """Make plant and policies where functions are given, and return the function that runs an episode with them."""
+    made = [_make(thing) for thing in (problem, logging_policy, augmentor)]
+    return lambda index: run_episode(*made, index=index, **options)
 
 
 def _make(thing: Any) -> Any:
@@ -123,7 +105,7 @@ def collect(
     episodes: int,
     seed: int,
     p: float = 0.0,
-    budget: int = DEFAULT_BUDGET,
+    budget: int = exchange.DEFAULT_BUDGET,
     mode: Mode = Mode.COLLECT,
     first: int = 0,
     processes: int = 1,
@@ -146,7 +128,7 @@ def collect(
         logging_policy = logging_policy or plant.make_logging_policy
         plant = plant.make_problem
     options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "clock": clock}
-    plan = _Plan(plant, logging_policy, augmentor, options)
+    make_runner = partial(_make_runner, plant, logging_policy, augmentor, **options)  # pickled to worker processes
     indices = range(first, first + episodes)
     processes = min(processes, episodes)
     finished: list[Episode] = []
@@ -161,11 +143,11 @@ def collect(
     try:
         with Progress(episodes, "collecting", unit="episodes", enabled=progress) as bar, interrupts.installed():
             if processes > 1:
-                with interrupts.held(), closing(Workers(plan.make_runner, processes)) as workers:
+                with interrupts.held(), closing(Workers(make_runner, processes)) as workers:
                     for episode in workers.run(indices, lambda: interrupts.requested):
                         keep(episode)
             elif processes == 1:
-                runner = plan.make_runner()
+                runner = make_runner()
                 for index in indices:
                     episode = runner(index)
                     with interrupts.held():

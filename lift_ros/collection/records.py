@@ -112,20 +112,16 @@ def without_times(episode: Episode) -> Episode:
 
 def same(first: Any, second: Any) -> bool:
     """Whether two records agree bit for bit in every field, NaN equal to NaN."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        return (
-            isinstance(first, np.ndarray)
-            and isinstance(second, np.ndarray)
-            and first.dtype == second.dtype
-            and first.shape == second.shape
-            and first.tobytes() == second.tobytes()
-        )
-    if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(same, first, second))
-    if isinstance(first, Step | Episode):
-        return type(first) is type(second) and all(
-            same(getattr(first, name), getattr(second, name)) for name in type(first).__slots__
-        )
-    if isinstance(first, float) and isinstance(second, float) and first != first:
-        return second != second
+    match first, second:
+        case np.ndarray(), np.ndarray():
+            kinds_agree = first.dtype == second.dtype and first.shape == second.shape
+            return kinds_agree and first.tobytes() == second.tobytes()
+        case (np.ndarray(), _) | (_, np.ndarray()):
+            return False
+        case list(), list():
+            return len(first) == len(second) and all(map(same, first, second))
+        case (Step(), Step()) | (Episode(), Episode()):
+            return all(same(getattr(first, name), getattr(second, name)) for name in type(first).__slots__)
+        case float(), float() if first != first:
+            return second != second
     return bool(first == second)

@@ -202,7 +202,8 @@ class RunControl:
         for party in [each for each in Party if each in parties]:
             waited, patient = self._steady_ns - self.since[party], self.has_no_deadline(party)
             if not patient and waited > self.settings.deadlines[party] * 1e9:
-                return self._run_out(party)
+                self._augmentor_speaks &= party is not Party.AUGMENTOR
+                return [Overdue(party), *self._feed(self._deadline(party))]
             if waited > PATIENCE_NS and (patient or party is not Party.AUGMENTOR):
                 self._tell(_WAITING[party])
         latest = max(self._repeated_ns, *(self.since[party] for party in parties))
@@ -234,7 +235,8 @@ class RunControl:
         told = [self._adapt(instruction) for instruction in self.arbiter.handle(event)]
         if self.arbiter.state is not State.MOVING:
             self._withheld = None
-        if not self._augmentor_speaks and self._may_go_on_without_augmentor():
+        silent = not self._augmentor_speaks and Party.AUGMENTOR in self.arbiter.waiting_for
+        if silent and not self.has_no_deadline(Party.AUGMENTOR):
             return [*told, *self._feed(self._deadline(Party.AUGMENTOR))]
         if self.arbiter.state is State.IDLE:
             if finishing and self._next is not None:
@@ -281,13 +283,6 @@ class RunControl:
             return False
         needs_model = self._mode is Mode.EVALUATE or 0 <= self.settings.model_from <= (arbiter.episode or 0)
         return party is Party.LOGGING_POLICY or needs_model
-
-    def _may_go_on_without_augmentor(self) -> bool:
-        return Party.AUGMENTOR in self.arbiter.waiting_for and not self.has_no_deadline(Party.AUGMENTOR)
-
-    def _run_out(self, party: Party) -> list[RunInstruction]:
-        self._augmentor_speaks &= party is not Party.AUGMENTOR
-        return [Overdue(party), *self._feed(self._deadline(party))]
 
     def _deadline(self, party: Party) -> exchange.Deadline:
         return exchange.Deadline(self.arbiter.episode or 0, self.arbiter.step, party, self._time_ns)

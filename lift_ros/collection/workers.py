@@ -101,7 +101,7 @@ class Workers:
 
 def _receive(connection: Connection) -> Episode:
     try:
-        answer = connection.recv()
+        answer: Episode | Exception = connection.recv()
     except (EOFError, ConnectionResetError):
         raise WorkerError(
             "a worker process ended unexpectedly: it was killed, was short of memory, or could not import the script "
@@ -109,6 +109,4 @@ def _receive(connection: Connection) -> Episode:
         ) from None
     if isinstance(answer, Exception):
         raise answer
-    if not isinstance(answer, Episode):
-        raise WorkerError(f"a worker process answered with {type(answer).__name__} instead of an episode")
     return answer

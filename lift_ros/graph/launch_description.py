@@ -12,15 +12,11 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetEn
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
+from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes, topic_names
 
 
 def _paths(text: str) -> list[Path]:
     return [Path(path) for path in text.split(os.pathsep) if path]
-
-
-def _names(text: str) -> list[str]:
-    return text.replace(",", " ").split()
 
 
 # Name: default, how its text is read, description. An empty value leaves the choice to the scenario.
@@ -35,7 +31,7 @@ ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "augmentation": ("", str, "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty: the scenario's"),
     "data": ("", _paths, "runs in which the uncertainty model has seen its actions, separated by ':'"),
     "train_after": ("", int, "train after so many episodes and go on with the model; empty: the scenario's, 0 never"),
-    "topics": ("", _names, "further topics to record along, separated by commas"),
+    "topics": ("", topic_names, "further topics to record along, separated by commas"),
     "plant": ("simulator", str, "simulator, or hardware when your own plant node is running"),
     "namespace": ("lift", str, "namespace of the graph"),
     "parameters": ("", str, "parameter file of your rig, applied on top (ROS 2 YAML)"),

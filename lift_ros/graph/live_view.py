@@ -34,7 +34,6 @@ class RunStatus:
     episodes_done: int = 0  # in the run
     episodes_seen: int = 0  # of these since the monitor listens
     episodes_reached: int = 0
-    episodes_aborted: int = 0
     steps_done: int = 0
     augmented_steps: int = 0
     steps_per_second: float = 0.0

@@ -159,19 +159,14 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
 
 def describe(executable: str, summary: str, parameters: Sequence[Parameter]) -> str:
     """Return what `--help` prints: how to start the node and what each of its parameters means."""
-    lines = [
-        f"{executable}: {summary}",
-        "",
-        "usage: ros2 run lift_ros " + executable + " --ros-args [-p NAME:=VALUE …]",
-    ]
-    lines += ["", "parameters:"]
+    usage = f"usage: ros2 run lift_ros {executable} --ros-args [-p NAME:=VALUE …]"
+    lines, indent = [f"{executable}: {summary}", "", usage, "", "parameters:"], 6 * " "
     for parameter in parameters:
         shown = f'"{parameter.default}"' if isinstance(parameter.default, str) else str(parameter.default).lower()
         lines.append(f"  {parameter.name}  ({parameter.allowed}, [{parameter.unit}], default {shown})")
         when = "at start only" if parameter.fixed else "also at run time"
-        lines += textwrap.wrap(
-            f"{parameter.description}; {when}", 100, initial_indent=6 * " ", subsequent_indent=6 * " "
-        )
+        meaning = f"{parameter.description}; {when}"
+        lines += textwrap.wrap(meaning, 100, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,12 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
 from lift_ros.graph.live_view import LiveView, RunStatus
-from lift_ros.graph.processes import process_specs
-from lift_ros.graph.supervisor import Supervisor
-from lift_ros.graph.table import GraphOptions, describe_graph, graph_nodes
+from lift_ros.graph.parameters import Value
+from lift_ros.graph.supervisor import ProcessSpec, Supervisor
+from lift_ros.graph.table import GraphOptions, NodeEntry, describe_graph, graph_nodes
+
+RESTARTS = 5
+MONITOR = "monitor"  # what it prints is for the live view, not for the log
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ def run_graph(
     view = LiveView(int(wanted) or None, stream=output, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:
-        status = RunStatus.from_json(line) if name == "monitor" else None
+        status = RunStatus.from_json(line) if name == MONITOR else None
         if status is not None:
             view.update(status)
 
@@ -65,3 +69,35 @@ def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
         return Counter()
     reader = RunReader(run)
     return Counter(reader.episode(index).outcome for index in reader.episode_indices if index not in before)
+
+
+def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domain: int) -> list[ProcessSpec]:
+    """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
+    environment = {
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",
+        "RCUTILS_LOGGING_USE_STDOUT": "1",
+    }
+    return [
+        ProcessSpec(
+            row.executable,
+            node_command(row.executable, row.parameters, namespace, folder),
+            restarts=RESTARTS,
+            ends_graph=row.ends_graph,
+            quiet=row.executable == MONITOR,
+            environment=environment,
+        )
+        for row in (*rows, NodeEntry(MONITOR, {}))
+    ]
+
+
+def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
+    """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
+    name_space = f"__ns:=/{namespace.strip('/')}"
+    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--ros-args", "-r", name_space]
+    if parameters:
+        path = folder / f"{executable}.yaml"
+        path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))
+        command += ["--params-file", str(path)]
+    return command

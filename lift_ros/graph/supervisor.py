@@ -125,6 +125,7 @@ class Supervisor:
             list(spec.command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            bufsize=0,  # reading what is there never waits
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then ends them in order
@@ -139,12 +140,10 @@ class Supervisor:
     def _read(self, child: _Child) -> bool:
         """Pass on one portion of output; return whether more may be waiting."""
         assert child.process.stdout is not None
-        try:
-            data = os.read(child.process.stdout.fileno(), 65536)
-        except BlockingIOError:
-            return False
+        data = child.process.stdout.read(65536)
         if not data:
-            self._forget_output(child)
+            if data is not None:  # the end, not only nothing yet
+                self._forget_output(child)
             return False
         *lines, child.pending = (child.pending + data).split(b"\n")
         if len(child.pending) > LINE_LIMIT:

@@ -65,21 +65,19 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     plan = plan_of(options, scenario)
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
-    rows = [_arbiter(options, plan)]
+    rows = {"arbiter": given | _arbiter(options, plan)}
     if plan.mode is not Mode.EVALUATE:
-        rows.append(_entry("logging_policy", given, options))
+        rows["logging_policy"] = given
     if plan.has_augmentor or "augmentor" in options.parameters:
-        rows.append(_entry("augmentor", {**given, **_augmentor(plan, run)}, options))
+        rows["augmentor"] = given | _augmentor(plan, run)
     if options.plant == SIMULATOR:
-        rows.append(_entry(simulator_of(scenario), given, options))
+        rows[simulator_of(scenario)] = given
     if plan.trains:
-        trainer: dict[str, Value] = {"run": run, "train_after": plan.train_after, "seed": options.seed}
-        rows.append(_entry("trainer", {**given, **trainer}, options))
+        rows["trainer"] = given | {"run": run, "train_after": plan.train_after, "seed": options.seed}
     facts = plan.facts(scenario, seed=options.seed, made_by="graph")
-    rows.append(
-        _entry("recorder", {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}, options)
-    )
-    return rows
+    rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
+    by_hand = options.parameters
+    return [NodeEntry(name, {**row, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
 
 
 def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
@@ -100,6 +98,11 @@ def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
 def describe_graph(options: GraphOptions) -> str:
     """Return in one line who will act in which episodes."""
     return plan_of(options, load_scenario(options.scenario)).describe()
+
+
+def topic_names(text: str) -> list[str]:
+    """Return the topics that a parameter lists, separated by commas or blanks."""
+    return text.replace(",", " ").split()
 
 
 def simulator_of(scenario: Scenario) -> str:
@@ -130,9 +133,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
     check_continuation(options.run, scenario)
 
 
-def _arbiter(options: GraphOptions, plan: CollectionPlan) -> NodeEntry:
+def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:
     parameters: dict[str, Value] = {
-        "scenario": options.scenario,
         "mode": plan.mode.name.lower(),
         "episodes": plan.episodes,
         "p": plan.p,
@@ -146,7 +148,7 @@ def _arbiter(options: GraphOptions, plan: CollectionPlan) -> NodeEntry:
         parameters["model_from"] = plan.train_after
     if options.plant == SIMULATOR:
         parameters.update(PATIENT_DEADLINES)
-    return _entry("arbiter", parameters, options, ends_graph=True)
+    return parameters
 
 
 def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
@@ -156,9 +158,3 @@ def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
         return {"policy": plan.augmentation} if plan.is_random else {}
     data = [str(path.resolve()) for path in plan.data] or [run]
     return {"policy": UNCERTAINTY, "data": os.pathsep.join(data), "data_episodes": plan.train_after}
-
-
-def _entry(
-    executable: str, parameters: Mapping[str, Value], options: GraphOptions, *, ends_graph: bool = False
-) -> NodeEntry:
-    return NodeEntry(executable, {**parameters, **options.parameters.get(executable, {})}, ends_graph=ends_graph)

@@ -10,21 +10,11 @@ from typing import Any
 from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
-from lift_ros.collection import exchange
+from lift_ros.collection import exchange, run_control
 from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
-from lift_ros.collection.run_control import (
-    Overdue,
-    Repeat,
-    RunControl,
-    RunEvent,
-    RunInstruction,
-    RunSettings,
-    Situation,
-    Tick,
-    Wish,
-)
+from lift_ros.collection.run_control import Situation, Wish
 from lift_ros.graph import qos
 from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
@@ -55,7 +45,7 @@ class ArbiterNode(LiftNode):
         super().__init__(**options)
         self._limits = load_scenario(self.value("scenario")).limits
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
-        self._control = RunControl(self._limits, self._settings(), wish)
+        self._control = run_control.RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
         self._shown: Situation
         self._commanded_ns = 0
@@ -65,10 +55,6 @@ class ArbiterNode(LiftNode):
             steps=self.create_publisher(msg.Step, qos.STEP, qos.LOOP),
             episodes=self.create_publisher(msg.Episode, qos.EPISODE, qos.LOOP),
         )
-        self._connect()
-        self._show()
-
-    def _connect(self) -> None:
         self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
         self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
         self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
@@ -76,9 +62,10 @@ class ArbiterNode(LiftNode):
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
         self._ticks = self.every(self._tick_seconds(), self._tick)
+        self._show()
 
-    def _settings(self) -> RunSettings:
-        return RunSettings(
+    def _settings(self) -> run_control.RunSettings:
+        return run_control.RunSettings(
             {party: self.value(name) for party, name in DEADLINES.items()},
             mode=Mode[self.value("mode").upper()],
             **{name: self.value(name) for name in ("repeat_period", "seed", "episodes", "p", "budget", "model_from")},
@@ -129,51 +116,48 @@ class ArbiterNode(LiftNode):
         return response
 
     def _tick(self) -> None:
-        self._feed(Tick())
+        self._feed(run_control.Tick())
 
     def _note_answer(self, party: Party) -> None:
         self.diagnostics.latency(party.value, time.monotonic_ns() - self._control.since[party])
 
     # --- what follows from it --------------------------------------------------------------------------------------
 
-    def _feed(self, event: RunEvent) -> None:
+    def _feed(self, event: run_control.RunEvent) -> None:
         for instruction in self._control.handle(event, time_ns=time.time_ns(), steady_ns=time.monotonic_ns()):
             self._perform(instruction)
         if self._control.situation is not self._shown or self._control.detail != self.diagnostics.detail:
             self._show()
 
-    def _perform(self, instruction: RunInstruction) -> None:
+    def _perform(self, instruction: run_control.RunInstruction) -> None:
         match instruction:
             case exchange.Move():
                 self._outbox.command(instruction)
-                self._note_move(instruction)
+                before, self._commanded_ns = self._commanded_ns, time.monotonic_ns()
+                if instruction.step > 0:
+                    self.diagnostics.latency("step", self._commanded_ns - before)
             case exchange.Ask():
                 self._outbox.ask(instruction.query)
             case exchange.RecordStep(step):
-                self._outbox.record_step(step)
+                self._outbox.record(step)
                 self.diagnostics.count("steps")
                 if step.source is Source.AUGMENTOR:
                     self.diagnostics.count("augmentations")
             case exchange.RecordEpisode(episode):
-                self._outbox.record_episode(episode)
+                self._outbox.record(episode)
                 self._note_end(episode)
             case exchange.Reset() | exchange.Hold():
                 self._outbox.command(instruction)
-            case Repeat(parties):
+            case run_control.Repeat(parties):
                 self._outbox.repeat(parties)
                 self.diagnostics.count("repeats")
-            case Overdue(party):
+            case run_control.Overdue(party):
                 self.diagnostics.count(f"deadlines missed: {party.value}")
                 self.warn_sometimes(party.value, f"the {party.value} missed its deadline")
             case exchange.Halt():
-                self._outbox.forget_records()
+                self._outbox.records.clear()  # repeat none of them any more
                 self.diagnostics.count("episodes given up")
                 self.get_logger().warning(f"gives up episode {instruction.episode}: {instruction.reason}")
-
-    def _note_move(self, move: exchange.Move) -> None:
-        before, self._commanded_ns = self._commanded_ns, time.monotonic_ns()
-        if move.step > 0:
-            self.diagnostics.latency("step", self._commanded_ns - before)
 
     def _note_end(self, episode: Episode) -> None:
         self.diagnostics.count("episodes")

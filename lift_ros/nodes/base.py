@@ -14,12 +14,12 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
+from std_msgs.msg import Header
 
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.configuration import nearest
@@ -86,16 +86,10 @@ class LiftNode(Node):
     def _declare(self) -> None:
         table = self.parameter_table()
         for parameter in table:
-            try:
-                declared: RosParameter[Any] = self.declare_parameter(
-                    parameter.name, parameter.default, _descriptor(parameter)
-                )
-            except (InvalidParameterTypeException, InvalidParameterValueException) as error:
-                given = self._parameter_overrides[parameter.name].value
-                parameter.check(given)
-                raise UserError(f"parameter {parameter.name} is {given!r}: {error}") from error
-            parameter.check(declared.value)
-            self._values[parameter.name] = declared.value
+            name = parameter.name
+            if name in self._parameter_overrides:
+                parameter.check(self._parameter_overrides[name].value)  # stricter than ROS, and says what is allowed
+            self._values[name] = self.declare_parameter(name, parameter.default, _descriptor(parameter)).value
         known = [parameter.name for parameter in table]
         for name in self._parameter_overrides:
             if name not in known and not self.has_parameter(name) and not name.startswith("qos_overrides"):
@@ -172,7 +166,8 @@ class LiftNode(Node):
 
     def report(self) -> None:
         """Publish the diagnostics."""
-        self._diagnostics_publisher.publish(self.diagnostics.array(self.get_clock().now().to_msg()))
+        now = Header(stamp=self.get_clock().now().to_msg())
+        self._diagnostics_publisher.publish(DiagnosticArray(header=now, status=[self.diagnostics.message()]))
 
     # --- end -------------------------------------------------------------------------------------------------------
 

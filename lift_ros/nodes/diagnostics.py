@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from enum import Enum
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 LATENCY_WINDOW = 1000
 
@@ -101,9 +101,3 @@ class Diagnostics:
             hardware_id=self.hardware_id,
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
         )
-
-    def array(self, stamp: object) -> DiagnosticArray:
-        """Return the report as what travels on /diagnostics."""
-        message = DiagnosticArray(status=[self.message()])
-        message.header.stamp = stamp
-        return message

@@ -10,12 +10,12 @@ from sensor_msgs.msg import Image, JointState
 from lift_ros.array_types import ByteArray
 from lift_ros.graph import qos
 from lift_ros.messages.pictures import image_fields
-from lift_ros.nodes.simulator import SimulatorNode
+from lift_ros.nodes.positioning_simulator_node import PositioningSimulator
 from lift_ros.positioning.problem import Observed, Problem
 from lift_ros.scenario import Scenario
 
 
-class FetchSimulator(SimulatorNode):
+class FetchSimulator(PositioningSimulator):
     """Simulates a Fetch arm with MuJoCo; joint states and camera images are for viewers."""
 
     executable = "fetch_simulator"

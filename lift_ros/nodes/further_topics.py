@@ -17,15 +17,10 @@ from rosbags.typesys.store import Typestore
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
-from lift_ros.nodes.message_types import message_class
+from lift_ros.nodes.executor import message_class
 
 DEPTH = 1000
 Receive = Callable[[RecordedTopic, bytes], None]
-
-
-def topic_names(text: str) -> list[str]:
-    """Return the topics that a parameter lists, separated by commas or blanks."""
-    return text.replace(",", " ").split()
 
 
 class FurtherTopics:

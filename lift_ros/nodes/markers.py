@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from geometry_msgs.msg import Point
-from std_msgs.msg import ColorRGBA
+from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from lift_ros.array_types import FloatArray
@@ -25,22 +25,14 @@ def _point(position: FloatArray) -> Point:
 
 def trajectory_markers(steps: Sequence[Step], frame_id: str, stamp: object) -> MarkerArray:
     """Return two line lists with one segment per step between known positions, in the first three axes."""
-    segments: dict[Source, list[Point]] = {source: [] for source in _NAMES}
-    for step, following in pairwise(steps):
-        if step.position.size and following.position.size:
-            segments[step.source] += [_point(step.position), _point(following.position)]
+    known = [(step, after) for step, after in pairwise(steps) if step.position.size and after.position.size]
     array = MarkerArray()
     for number, (source, (name, colour)) in enumerate(_NAMES.items()):
-        marker = Marker()
-        marker.header.frame_id = frame_id
-        marker.header.stamp = stamp
-        marker.ns = name
-        marker.id = number
-        marker.type = Marker.LINE_LIST
-        marker.action = Marker.ADD if segments[source] else Marker.DELETE
+        points = [_point(end.position) for segment in known if segment[0].source == source for end in segment]
+        marker = Marker(ns=name, id=number, type=Marker.LINE_LIST, color=colour, points=points)
+        marker.header = Header(frame_id=frame_id, stamp=stamp)
+        marker.action = Marker.ADD if points else Marker.DELETE
         marker.scale.x = LINE_WIDTH
-        marker.color = colour
         marker.pose.orientation.w = 1.0
-        marker.points = segments[source]
         array.markers.append(marker)
     return array

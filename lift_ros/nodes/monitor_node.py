@@ -66,7 +66,6 @@ class Monitor(LiftNode):
         seen.episodes_done = end.episode.index + 1  # those before this node's start count, too
         seen.episodes_seen += 1
         seen.episodes_reached += end.episode.outcome == Outcome.REACHED
-        seen.episodes_aborted += end.episode.outcome == Outcome.ABORTED
         self._steps_of_ended += end.steps
         seen.mean_steps = self._steps_of_ended / seen.episodes_seen
 

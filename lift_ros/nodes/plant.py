@@ -198,16 +198,14 @@ class PlantNode(LiftNode):
             self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
 
     def _on_emergency_stop(self, request: Any, response: Any) -> Any:
-        if request.data:
-            self._stopped = True
+        self._stopped = bool(request.data)
+        if self._stopped:
             self._hold(Status.EMERGENCY_STOP)
-            self.set_status(Status.EMERGENCY_STOP)
             response.message = "stopped; release with data: false"
         else:
-            self._stopped = False
             self._over = True  # whatever was under way begins anew
-            self.set_status(Status.READY)
             response.message = "released; collecting goes on after a call of resume"
+        self.set_status(Status.EMERGENCY_STOP if self._stopped else Status.READY)
         response.success = True
         return response
 

@@ -48,12 +48,9 @@ class PolicyNode(LiftNode):
     def serve(self, policy: Policy) -> None:
         """Answer with this policy from the next query on."""
         self.answerer = Answerer(policy, self.source)
-        self.set_status(Status.SERVING)
-
-    def _needs_beginning(self, policy: Policy) -> bool:
-        """Whether the policy's answers depend on the queries before, so that it must have seen an episode's first."""
         # A routine keeps state, and half an episode of one that lost it would not be its trajectory.
-        return self.source is Source.LOGGING_POLICY or isinstance(policy, SeededPolicy)
+        self._keeps_state = self.source is Source.LOGGING_POLICY or isinstance(policy, SeededPolicy)
+        self.set_status(Status.SERVING)
 
     def _on_query(self, query: Query) -> None:
         received_ns = time.monotonic_ns()
@@ -80,7 +77,7 @@ class PolicyNode(LiftNode):
             return nothing
         if query.step == 0:
             self._known = (query.episode, query.seed)
-        elif self._known != (query.episode, query.seed) and self._needs_beginning(answerer.policy):
+        elif self._known != (query.episode, query.seed) and self._keeps_state:
             self.drop("query of an episode whose beginning was missed", f"episode {query.episode}, step {query.step}")
             return nothing
         elif self._answered is not None and self._answered[:2] == self._known and query.step <= self._answered[2]:

@@ -18,11 +18,12 @@ from lift_ros.collection.exchange import Failed, Ready, Receipt
 from lift_ros.collection.records import Step
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
+from lift_ros.graph.table import topic_names
 from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.further_topics import FurtherTopics, topic_names
+from lift_ros.nodes.further_topics import FurtherTopics
 from lift_ros.nodes.markers import trajectory_markers
 
 READY_SECONDS = 1.0

@@ -19,8 +19,7 @@ from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
-from lift_ros.nodes.executor import ros
-from lift_ros.nodes.message_types import message_class
+from lift_ros.nodes.executor import message_class, ros
 
 QUEUE = 1000
 POLL_SECONDS = 0.05
@@ -53,7 +52,6 @@ class ReplayNode(Node):
         super().__init__("replay")
         self.report = ReplayReport()
         self._talkers: dict[str, Publisher[Any]] = {}
-        self._unchecked: dict[str, Any] = {}
         for topic in topics:
             try:
                 kind = message_class(topic.type_name)
@@ -61,7 +59,6 @@ class ReplayNode(Node):
                 self.report.skipped[topic.name] = f"{topic.type_name} is not installed ({error})"
                 continue
             self._talkers[topic.name] = self.create_publisher(kind, prefix + topic.name, quality_of(topic))
-            self._unchecked[topic.name] = kind
             self.report.published[topic.name] = 0
 
     def wait_for_readers(self, seconds: float) -> None:
@@ -76,12 +73,14 @@ class ReplayNode(Node):
         talker = self._talkers.get(name)
         if talker is None:
             return
-        kind = self._unchecked.pop(name, None)
-        if kind is not None and not _decodes(data, kind):
-            self.report.skipped[name] = "its messages are not of the type that is installed here"
-            del self.report.published[name]
-            self.destroy_publisher(self._talkers.pop(name))
-            return
+        if self.report.published[name] == 0:
+            try:
+                deserialize_message(data, talker.msg_type)
+            except Exception:  # rmw raises different errors for different middlewares
+                self.report.skipped[name] = "its messages are not of the type that is installed here"
+                del self.report.published[name]
+                self.destroy_publisher(self._talkers.pop(name))
+                return
         talker.publish(data)
         self.report.published[name] += 1
 
@@ -89,14 +88,6 @@ class ReplayNode(Node):
         """Wait until readers have confirmed what they were sent."""
         for talker in self._talkers.values():
             talker.wait_for_all_acked(Duration(seconds=LAST_WORDS_SECONDS))
-
-
-def _decodes(data: bytes, kind: Any) -> bool:
-    try:
-        deserialize_message(data, kind)
-    except Exception:  # rmw raises different errors for different middlewares
-        return False
-    return True
 
 
 def replay(

@@ -94,6 +94,7 @@ class Trainer(LiftNode):
             self._job.command(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            bufsize=0,  # reading what is there never waits
             env={**os.environ, **limits},
             start_new_session=True,  # Ctrl-C reaches this node, which then ends it
         )
@@ -126,10 +127,7 @@ class Trainer(LiftNode):
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(process.stdout.fileno(), 65536):
-                self._pending += data
-        *lines, self._pending = self._pending.split(b"\n")
+        *lines, self._pending = (self._pending + (process.stdout.read() or b"")).split(b"\n")
         for line in lines:
             with contextlib.suppress(ValueError):
                 finding = json.loads(line)

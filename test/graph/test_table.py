@@ -13,7 +13,7 @@ from live_graph import write_model
 from lift_ros.bags import RunWriter
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PARAMETERS, find
-from lift_ros.graph.processes import node_command, process_specs
+from lift_ros.graph.run import node_command, process_specs
 from lift_ros.graph.table import GraphOptions, NodeEntry, graph_nodes
 
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ from lift_ros.bags import RunReader
 from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
-from lift_ros.graph.processes import node_command
+from lift_ros.graph.run import node_command
 from lift_ros.policies.model_file import write_tensor_file
 
 ROOT = Path(__file__).parents[2]

@@ -32,9 +32,12 @@ class Conversation:
         self.node = node
         self.plant, self.policies = Kept(msg.Command), Kept(msg.Query)
         self.steps, self.episodes = Kept(msg.Step), Kept(msg.Episode)
-        outbox = node._outbox
-        outbox._plant, outbox._policies = self.plant, self.policies
-        outbox._steps, outbox._episodes = self.steps, self.episodes
+        node._outbox.publishers = {
+            "plant": self.plant,
+            "policies": self.policies,
+            "steps": self.steps,
+            "episodes": self.episodes,
+        }
 
     @property
     def status(self) -> Status:
@@ -286,7 +289,7 @@ def test_the_receipt_of_an_episode_ends_the_repeats_of_its_steps(talk: Conversat
     talk.propose(0, 1)
     talk.observe(0, 2, terminated=True)
     talk.confirm(0, None)  # that of step 1 was lost
-    assert not talk.node._outbox._records
+    assert not talk.node._outbox.records
 
 
 def test_end_of_the_process_holds_the_plant_and_has_the_episode_recorded(talk: Conversation) -> None:

@@ -16,8 +16,9 @@ from rosbags.typesys import Stores, get_typestore
 from std_msgs.msg import Float64
 
 from lift_ros.errors import UserError
-from lift_ros.nodes.further_topics import describe_type, topic_names
-from lift_ros.nodes.message_types import message_class
+from lift_ros.graph.table import topic_names
+from lift_ros.nodes.executor import message_class
+from lift_ros.nodes.further_topics import describe_type
 from lift_ros.nodes.recorder_node import Recorder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmark.soak import Usage
 from lift_ros.bags.reader import RunReader
-from lift_ros.graph.processes import process_specs
+from lift_ros.graph.run import process_specs
 from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 
