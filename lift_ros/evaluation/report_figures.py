@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from lift_ros.array_types import ByteArray
 from lift_ros.collection.records import Episode
-from lift_ros.evaluation.figures import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
 from lift_ros.evaluation.paths import goal_of, positions, trajectory
 from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles
-from lift_ros.evaluation.report_content import Frames
+from lift_ros.evaluation.plots import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
 
+Frames = dict[int, ByteArray]  # pictures by the number of steps made before them
 COLOURS = {
     Phase.LOGGING_POLICY: "#2563eb",
     Phase.SHADOW: "#6b7280",
