@@ -1,4 +1,4 @@
-"""How commands speak to people: tables of plain text, and errors in one sentence."""
+"""How commands speak: to people in tables of plain text and errors of one sentence, to programs in JSON values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import asdict
+from operator import attrgetter
+from typing import Any, Literal
 
 from rich.box import Box
 from rich.console import Console
@@ -62,6 +64,26 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     page = io.StringIO()
     Console(file=page, width=sum(widths) + _GAP * len(widths), color_system=None).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def attribute_table(columns: str, entries: Sequence[object]) -> str:
+    """Return a table with a row per entry; `columns` are attributes and their headings: "run, rate as steps/s"."""
+    pairs = [column.partition(" as ")[::2] for column in columns.split(", ")]
+    header = [heading or attribute for attribute, heading in pairs]
+    return format_table(header, [[attrgetter(attribute)(entry) for attribute, _ in pairs] for entry in entries])
+
+
+def for_programs(value: Any) -> Any:
+    """Return a summary as plain JSON values; what is unknown becomes null."""
+    if hasattr(value, "__dataclass_fields__"):
+        return for_programs(asdict(value))
+    if isinstance(value, dict):
+        return {str(key): for_programs(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_programs(entry) for entry in value]
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy
+        return for_programs(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_word(entry: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from lift_ros.cli import main
-from lift_ros.console import fold, format_table, print_error, shown
+from lift_ros.console import attribute_table, fold, for_programs, format_table, print_error, shown
 
 WORDY = [(1, "reached", 0.5), (20, "aborted: the logging policy gave no answer within half a second", 0.25)]
 
@@ -88,3 +91,16 @@ def test_a_command_that_fails_names_itself_and_exits_with_2(capsys: pytest.Captu
     assert printed.out == ""
     assert printed.err.startswith("lift evaluate: ")
     assert printed.err.count("\n") == 1
+
+
+def test_programs_get_null_for_what_is_unknown() -> None:
+    value = {"a": math.nan, "b": [np.float64(1.5), np.int64(2)], "c": (np.array([math.inf, 1.0]),)}
+    assert json.dumps(for_programs(value)) == '{"a": null, "b": [1.5, 2], "c": [[null, 1.0]]}'
+
+
+def test_attributes_stand_under_their_headings() -> None:
+    entries = [SimpleNamespace(name="a", score=SimpleNamespace(value=0.5))]
+    assert attribute_table("name as run, score.value as of it, name", entries).splitlines()[::2] == [
+        "run  of it  name",
+        "a      0.5  a",
+    ]

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from lift_ros.bags.reader import read_run
-from lift_ros.evaluation import report_figures
+from lift_ros.evaluation import report
 from lift_ros.evaluation.phases import split_phases
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.png"
@@ -18,7 +18,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.png"
 def main(folder: Path) -> None:
     """Put the paths above the steps of each episode."""
     phases = split_phases([*read_run(folder / "run"), *read_run(folder / "evaluation")])
-    figures = [report_figures.trajectories(phases), report_figures.steps_per_episode(phases)]
+    figures = [report.trajectories(phases), report.steps_per_episode(phases)]
     pictures = []
     for figure in figures:
         assert figure is not None

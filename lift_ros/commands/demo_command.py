@@ -12,8 +12,7 @@ from typing import Any
 from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.evaluation.report import text_table, write_report
-from lift_ros.evaluation.report_content import collect_content
+from lift_ros.evaluation.report import collect_content, text_table, write_report
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import GraphOptions
 from lift_ros.scenario import load_scenario

@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 
 from lift_ros.errors import UserError
-from lift_ros.evaluation.comparison import compare, comparison_table, yardsticks
-from lift_ros.evaluation.convergence import DEFAULT_STEPS
+from lift_ros.evaluation.convergence import DEFAULT_STEPS, compare, comparison_table, yardsticks
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress

@@ -13,13 +13,13 @@ import numpy as np
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
+from lift_ros.console import attribute_table, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.expertness_plot import Expertness, measure_expertness, plot_expertness
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
-from lift_ros.evaluation.tables import attribute_table, for_programs
 from lift_ros.scenario import load_scenario
 
 SHOWN_EPISODES = 20
@@ -27,13 +27,10 @@ SHORTCUT_NOTE = (
     "Shares of pairs of steps that Algorithm 1 takes, and of these that Theorem 3.6 guarantees with the estimated L_f "
     "and L_V. Contracting: pairs of logged steps that do not move apart; improving: logged steps that come closer."
 )
-EXPERTNESS_COLUMNS = {
-    "initial step l": "step",
-    "steps/episode": "mean",
-    "lower quartile": "lower_quartile",
-    "upper quartile": "upper_quartile",
-    "reached": "reached",
-}
+EXPERTNESS_COLUMNS = (
+    "step as initial step l, mean as steps/episode, lower_quartile as lower quartile, "
+    "upper_quartile as upper quartile, reached"
+)
 
 
 Run = tuple[RunSummary, list[Episode]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lift_ros.evaluation.report import text_table, write_report
-from lift_ros.evaluation.report_content import collect_content
+from lift_ros.evaluation.report import collect_content, text_table, write_report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     judge = None
     if scenario is not None:
-        from lift_ros.evaluation.comparison import make_judge
+        from lift_ros.evaluation.convergence import make_judge
 
         judge = make_judge(scenario, seed=options.seed)
     with interrupts.installed():

@@ -11,7 +11,7 @@ import numpy as np
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.evaluation.figures import make_figure, save_figure
+from lift_ros.evaluation.plots import make_figure, save_figure
 from lift_ros.scenario import Scenario
 
 DEFAULT_STEPS = (0.0125, 0.025, 0.05, 0.1)

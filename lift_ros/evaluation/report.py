@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lift_ros.collection.records import Episode
+import numpy as np
+
+from lift_ros.array_types import ByteArray
+from lift_ros.bags.reader import RunReader
+from lift_ros.collection.records import Episode, Outcome
 from lift_ros.console import format_table
-from lift_ros.evaluation import report_figures
-from lift_ros.evaluation.phases import Phase, split_phases
-from lift_ros.evaluation.report_content import ReportContent
+from lift_ros.errors import UserError
+from lift_ros.evaluation.paths import goal_of, positions, trajectory
+from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles, split_phases
+from lift_ros.evaluation.plots import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
 from lift_ros.evaluation.run_summary import summarise_run
+from lift_ros.evaluation.scores import Scores, score_runs
+from lift_ros.scenario import Scenario, parse_scenario
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -36,6 +47,62 @@ _SCORES_NOTE = (
 _HEADER = ("who acts", "episodes", "steps to goal", "success", "return")
 _SCORES_HEADER = ("data of", "trajectory quality", "state–action coverage", "pairs")
 ALONE = (Phase.LOGGING_POLICY, Phase.SHADOW)  # phases in which the logging policy alone moves the plant
+Frames = dict[int, ByteArray]  # pictures by the number of steps made before them
+COLOURS = {
+    Phase.LOGGING_POLICY: "#2563eb",
+    Phase.SHADOW: "#6b7280",
+    Phase.LIFT_COLLECTION: "#d97706",
+    Phase.LEARNED_POLICY: "#16a34a",
+}
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """All that the page shows; nothing is read while it is written."""
+
+    title: str
+    episodes: Sequence[Episode]
+    threshold: float
+    scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
+    frames: Frames = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    commands: Sequence[str] = ()  # how to repeat it
+
+
+def collect_content(
+    runs: Sequence[Path], *, parameters: Mapping[str, Any] | None = None, commands: Sequence[str] = ()
+) -> ReportContent:
+    """Read runs of one scenario (collected and evaluated ones) and return the content of their report."""
+    readers = {run: RunReader(run) for run in runs}
+    words = " ".join(map(str, runs))
+    names = {str(reader.facts.get("scenario", "")) for reader in readers.values()}
+    if len(names) != 1 or "" in names:
+        raise UserError(f"{words} come from the scenarios {sorted(names)}; a report needs runs of one scenario")
+    scenario = parse_scenario(readers[runs[0]].facts["parameters"], names.pop(), str(runs[0]))
+    episodes = [episode for reader in readers.values() for episode in reader]
+    if not episodes:
+        raise UserError(f"{words}: no episodes to report on; collect some with lift collect or lift run")
+    phases = split_phases(episodes)
+    scores = score_runs(list(phases.values()), radius=scenario.action_radius)
+    arrived = [item for item in phases.get(Phase.LEARNED_POLICY, []) if item.outcome == Outcome.REACHED]
+    seen = arrived and scenario.plant.kind.startswith("fetch")
+    return ReportContent(
+        title=f"LIFT on {scenario.name}",
+        episodes=episodes,
+        threshold=float(scenario.plant.parameters["threshold"]),
+        scores=dict(zip(phases, scores, strict=True)),
+        frames=render_episode(scenario, arrived[0]) if seen else {},
+        parameters={"runs": {run.name: reader.facts for run, reader in readers.items()}, **(parameters or {})},
+        commands=commands or [f"lift report {words}"],
+    )
+
+
+def render_episode(scenario: Scenario, episode: Episode, count: int = 8, size: int = 224) -> Frames:
+    """Return evenly spread frames of an episode: its seed and actions repeat it exactly in the simulator."""
+    wanted = set(np.linspace(0, len(episode.steps), count).round().astype(int).tolist())
+    with closing(scenario.make_problem(render_size=size)) as problem:
+        seen = [problem.reset(episode.seed), *(problem.step(step.action) for step in episode.steps)]
+    return {step: image for step in sorted(wanted) if (image := seen[step].image) is not None}
 
 
 def text_table(episodes: Sequence[Episode]) -> str:
@@ -91,23 +158,103 @@ def _figures(content: ReportContent) -> Iterator[tuple[str, Any, str]]:
     lengths = {phase: max(len(item.steps) for item in items) for phase, items in phases.items()}
     learned = [length for phase, length in lengths.items() if phase not in ALONE]
     shown = max(30, min(200, 2 * max(learned or lengths.values(), default=1)))
-    curves = report_figures.convergence(phases, content.threshold, shown)
+    curves = convergence(phases, content.threshold, shown)
     yield "Convergence", curves, "Median distance to the goal over steps, with quartiles."
-    paths = report_figures.trajectories(phases)
+    paths = trajectories(phases)
     if paths is not None:
         yield "Trajectories", paths, "Steps of the routine are blue, steps of the learned policy are red."
-    yield "Steps per episode", report_figures.steps_per_episode(phases), "In the order in which they were made."
+    yield "Steps per episode", steps_per_episode(phases), "In the order in which they were made."
     if Phase.LIFT_COLLECTION in phases:
-        figure = report_figures.augmentations(phases[Phase.LIFT_COLLECTION])
+        figure = augmentations(phases[Phase.LIFT_COLLECTION])
         caption = "How often the augmentor acted while collecting, and what became of its proposals."
         yield "Augmentations", figure, caption
     if content.frames:
-        strip = report_figures.frame_strip(content.frames)
+        strip = frame_strip(content.frames)
         yield "The learned policy at work", strip, "One evaluation episode, rendered."
 
 
 def _section(title: str, figure: Any, caption: str) -> str:
     return (
-        f'<h2>{title}</h2><figure><img alt="{html.escape(caption)}" src="{report_figures.data_uri(figure)}">'
+        f'<h2>{title}</h2><figure><img alt="{html.escape(caption)}" src="{data_uri(figure)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
+
+
+def data_uri(figure: Any) -> str:
+    """Render a figure as a PNG data URI."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def _panels(width: float, height: float, **layout: Any) -> tuple[Any, list[Any]]:
+    """Return a figure and its axes side by side, with grids and without frames."""
+    figure = make_figure(width, height)
+    panels = list(figure.subplots(squeeze=False, **layout)[0])
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    return figure, panels
+
+
+def convergence(phases: Mapping[Phase, Sequence[Episode]], threshold: float, steps: int) -> Any:
+    """Draw the median distance over steps with its quartiles, one curve per phase."""
+    figure, (axes,) = _panels(7.5, 4)
+    curves = {phase.value: distance_quartiles(episodes, steps) for phase, episodes in phases.items()}
+    draw_quartiles(axes, curves, {phase.value: colour for phase, colour in COLOURS.items()}, threshold)
+    axes.legend(frameon=False)
+    return figure
+
+
+def steps_per_episode(phases: Mapping[Phase, Sequence[Episode]]) -> Any:
+    """Draw how long each episode took, in the order in which they were made."""
+    figure, (axes,) = _panels(7.5, 3.2)
+    offset = 0
+    for phase, episodes in phases.items():
+        lengths = [len(episode.steps) for episode in episodes]
+        axes.bar(offset + np.arange(len(lengths)), lengths, color=COLOURS[phase], width=0.85, label=phase.value)
+        offset += len(lengths)
+    axes.set(xlabel="episode", ylabel="steps")
+    axes.legend(frameon=False)
+    return figure
+
+
+def augmentations(episodes: Sequence[Episode]) -> Any:
+    """Draw the share of augmented steps per episode, and what became of all chances to augment."""
+    figure, (left, right) = _panels(7.5, 3.2, ncols=2, width_ratios=[2, 1])
+    shares = [episode.augmentations / max(1, len(episode.steps)) for episode in episodes]
+    left.bar(np.arange(len(shares)), shares, color=AUGMENTED, width=0.85)
+    left.set(xlabel="episode with an augmentor", ylabel="share of augmented steps", ylim=(0, 1))
+    outcomes = augmentation_outcomes(episodes)
+    right.barh(list(outcomes), list(outcomes.values()), color=[AUGMENTED, LOGGED] + ["grey"] * 8)
+    right.set(xlabel="steps")
+    return figure
+
+
+def trajectories(phases: Mapping[Phase, Sequence[Episode]], shown: int = 12) -> Any | None:
+    """Draw paths relative to the goal in the first two coordinates, logged steps blue and augmented ones red."""
+    drawn = {phase: [item for item in episodes if _has_path(item)][:shown] for phase, episodes in phases.items()}
+    drawn = {phase: episodes for phase, episodes in drawn.items() if episodes}
+    if not drawn:
+        return None
+    figure, grid = _panels(3.4 * len(drawn) + 0.4, 3.6, ncols=len(drawn), sharex=True, sharey=True)
+    for axes, (phase, episodes) in zip(grid, drawn.items(), strict=True):
+        draw_steps(axes, episodes, [trajectory(episode)[:, :2] for episode in episodes])
+        axes.plot(0, 0, marker="*", color="black", markersize=9)
+        axes.set(title=phase.value, xlabel="offset from the goal, axis 1", aspect="equal")
+    grid[0].set_ylabel("axis 2")
+    return figure
+
+
+def _has_path(episode: Episode) -> bool:
+    return bool(episode.steps) and positions(episode).shape[1] == goal_of(episode).size >= 2
+
+
+def frame_strip(frames: Frames) -> Any:
+    """Put rendered frames side by side, each with its step."""
+    figure, panels = _panels(1.6 * len(frames), 1.95, ncols=len(frames))
+    for axes, (step, picture) in zip(panels, frames.items(), strict=True):
+        axes.imshow(picture)
+        axes.set_title(f"step {step}", fontsize=8)
+        axes.axis("off")
+    return figure

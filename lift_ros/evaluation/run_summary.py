@@ -137,35 +137,15 @@ def summarise_run(
 
 
 # Tables: which attribute stands under which heading.
-EPISODE_COLUMNS = {
-    "episode": "episode",
-    "phase": "phase",
-    "steps": "steps",
-    "outcome": "ending",
-    "augmented": "augmentations",
-    "return": "episode_return",
-    "seconds": "duration",
-    "gaps": "gaps",
-    "worst pause": "longest_pause",
-}
-RUN_COLUMNS = {
-    "run": "run",
-    "episodes": "episodes",
-    "steps": "steps",
-    "reached": "success",
-    "steps/episode": "mean_steps",
-    "augmented": "augmented",
-    "rewards": "rewards",
-    "seconds": "duration",
-    "steps/s": "rate",
-    "gaps": "gaps",
-}
-SCORE_COLUMNS = {
-    "run": "run",
-    "mean return": "scores.mean_return",
-    "trajectory quality": "scores.trajectory_quality",
-    "pairs": "scores.pairs",
-    "state-action coverage": "scores.coverage",
-    "states": "scores.states",
-    "exploration": "scores.exploration",
-}
+EPISODE_COLUMNS = (
+    "episode, phase, steps, ending as outcome, augmentations as augmented, episode_return as return, "
+    "duration as seconds, gaps, longest_pause as worst pause"
+)
+RUN_COLUMNS = (
+    "run, episodes, steps, success as reached, mean_steps as steps/episode, augmented, rewards, "
+    "duration as seconds, rate as steps/s, gaps"
+)
+SCORE_COLUMNS = (
+    "run, scores.mean_return as mean return, scores.trajectory_quality as trajectory quality, scores.pairs as pairs, "
+    "scores.coverage as state-action coverage, scores.states as states, scores.exploration as exploration"
+)

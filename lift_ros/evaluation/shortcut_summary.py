@@ -12,10 +12,9 @@ import numpy as np
 from lift_ros.array_types import FloatArray
 from lift_ros.bags.contents import seen_part
 from lift_ros.collection.records import Episode, Outcome, Source
-from lift_ros.console import format_table
+from lift_ros.console import attribute_table, format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.paths import distances, evenly, positions
-from lift_ros.evaluation.tables import attribute_table
 from lift_ros.progress import Progress
 from lift_ros.shortcuts import theory
 from lift_ros.training.options import TrainingOptions
@@ -26,20 +25,10 @@ LONGEST = 200  # starts and lengths of the heatmap
 QUANTILE = 0.95  # the largest of all pairs would tell of the one where the plant hardly moved
 SHOWN_LENGTHS = (2, 5, 10, 20, 50, 100)
 
-
-_COLUMNS = {
-    "run": "run",
-    "episodes": "episodes",
-    "γ": "gamma",
-    "C": "C",
-    "shortcuts": "shortcuts",
-    "guaranteed": "guaranteed",
-    "L_f": "L_f",
-    "L_V": "L_V",
-    "C of Theorem 3.6": "C_theorem",
-    "contracting": "contracting",
-    "improving": "improving",
-}
+_COLUMNS = (
+    "run, episodes, gamma as γ, C, shortcuts, guaranteed, L_f, L_V, C_theorem as C of Theorem 3.6, contracting, "
+    "improving"
+)
 
 
 @dataclass(frozen=True, slots=True)

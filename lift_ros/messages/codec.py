@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
@@ -24,7 +25,7 @@ from lift_ros.messages.pictures import image_array, image_fields
 
 LITTLE_ENDIAN = b"\x00\x01\x00\x00"
 NANO = 1_000_000_000
-_LARGEST = {"B": 2**8 - 1, "H": 2**16 - 1, "I": 2**32 - 1, "Q": 2**64 - 1}
+_LARGEST = {"B": 2**8 - 1, "I": 2**32 - 1, "Q": 2**64 - 1}
 
 # What fields may hold besides finite numbers. A number is finite or NaN, which says unknown, unless a range is given.
 RANGES: Mapping[str, tuple[float, float, bool]] = {"draw": (0.0, 1.0, True), "p": (0.0, 1.0, False)}  # NaN allowed?
@@ -55,114 +56,100 @@ def make_encoder(
     ("episode.seed"); `fixed` gives fields that the record does not have.
     """
     names, fixed = names or {}, fixed or {}
-    source = _EncoderSource(message, names, fixed)
-    scope: dict[str, Any] = {
-        "fixed": fixed,
-        "divmod": divmod,
-        "error": struct.error,
-        "explain": lambda record, reason: _explain(message, names, fixed, record, reason),
-        "image_fields": image_fields,
-        "layout": layout,
-        "NANO": NANO,
-        "text": _text,
-        "HEAD": LITTLE_ENDIAN,
-    }
-    exec(compile(source.text(), f"<writer of {message}>", "exec"), scope)
-    encode: Callable[..., bytes] = scope["encode"]
-    return encode
+
+    def explain(record: Any, reason: object) -> None:
+        _explain(message, names, fixed, record, reason)
+
+    text = _writer(message, names, fixed)
+    return _compiled("encode", text, error=struct.error, fixed=fixed, explain=explain, image_fields=image_fields)
 
 
-class _EncoderSource:
-    """The text of a message's writer."""
+def _compiled(name: str, text: str, **scope: Any) -> Callable[..., Any]:
+    """Return the function that a text defines; it sees this module and what else `scope` names."""
+    known = {**globals(), **scope}
+    exec(compile(text, f"<{name}>", "exec"), known)
+    made: Callable[..., Any] = known[name]
+    return made
 
-    def __init__(self, message: str, names: Mapping[str, str], fixed: Mapping[str, Any]) -> None:
-        self._message, self._names, self._fixed = message, names, fixed
-        self._lines: list[str] = []
-        self._sizes: list[str] = []
-        self._packs: list[list[str]] = [["HEAD"]]
-        self._pixels: list[str] = []
-        self._finite: list[str] = []
-        self._conditions: list[str] = []
-        for number, part in enumerate(parts(message)):
-            self._add(part, f"v{number}")
 
-    def text(self) -> str:
-        pieces = []
-        for number, arguments in enumerate(self._packs):
-            if arguments:
-                pieces.append(f"forms[{number}][0].pack({', '.join(arguments)})")
-            if number < len(self._pixels):
-                pieces.append(self._pixels[number])
-        result = pieces[0] if len(pieces) == 1 else f"b''.join(({', '.join(pieces)}))"
-        if self._finite:
-            total = " + ".join(f"sum({name})" for name in self._finite)
-            self._lines.append(f"total = {total}")
-            self._conditions.append("total - total != 0.0")
-        if self._conditions:
-            self._lines.append(f"if {' or '.join(self._conditions)}: explain(record, None)")
-        sizes = "".join(f"{size}, " for size in self._sizes)
-        self._lines += [f"forms = layout({self._message!r}, ({sizes})).structs", f"return {result}"]
-        body = "\n".join(f"        {line}" for line in self._lines)
-        return (
-            "def encode(record, time_ns=0, frame_id=''):\n    try:\n"
-            f"{body}\n"
-            "    except (error, TypeError, AttributeError, OverflowError) as reason:\n        explain(record, reason)\n"
-        )
-
-    def _add(self, part: MessagePart, name: str) -> None:
-        value = self._value(part)
+def _writer(message: str, names: Mapping[str, str], fixed: Mapping[str, Any]) -> str:
+    """Return the text of a message's writer."""
+    lines: list[str] = []
+    sizes: list[str] = []
+    pieces: list[str] = []  # of the message: what is packed up to a picture, and the picture's pixels
+    packed = ["LITTLE_ENDIAN"]
+    for number, part in enumerate(parts(message)):
+        name, value = f"v{number}", _origin(part.name, names, fixed)
         match part.kind:
             case Kind.NUMBER:
-                self._add_number(part, name, value)
+                lines.append(f"{name} = {value}")
+                packed.append(name)
             case Kind.STAMP:
-                self._lines.append(f"{name}s, {name}n = divmod({value}, NANO)")
-                self._packs[-1] += (f"{name}s", f"{name}n")
-                self._conditions.append(f"{name}s < 0")
+                lines.append(f"{name}s, {name}n = divmod({value}, NANO)")
+                packed += (f"{name}s", f"{name}n")
             case Kind.TEXT:
-                self._lines.append(f"{name} = text({part.name!r}, {value}, {part.bound})")
-                self._sizes.append(f"len({name})")
-                self._packs[-1] += (f"len({name})", name)
+                lines.append(f"{name} = _text({part.name!r}, {value}, {part.bound})")
+                sizes.append(f"len({name})")
+                packed += (f"len({name})", name)
             case Kind.VECTOR:
-                self._lines.append(f"{name} = {value}.tolist()")
-                self._sizes.append(f"len({name})")
-                self._packs[-1] += (f"len({name})", f"*{name}")
-                if f"{self._message}.{part.name}" not in WISHES and part.code in "df":
-                    self._finite.append(name)
-                if part.bound:
-                    self._conditions.append(f"len({name}) > {part.bound}")
+                lines.append(f"{name} = {value}.tolist()")
+                sizes.append(f"len({name})")
+                packed += (f"len({name})", f"*{name}")
             case Kind.PICTURE:
-                self._lines.append(
-                    f"({name}h, {name}w, {name}e, {name}r), {name} = image_fields({part.name!r}, {value})"
-                )
-                self._sizes += ("1", f"len({name}e)", f"len({name})")
+                lines.append(f"({name}h, {name}w, {name}e, {name}r), {name} = image_fields({part.name!r}, {value})")
+                sizes += ("1", f"len({name}e)", f"len({name})")
                 # A picture has the time of what it was seen with.
-                self._packs[-1] += ("v0s", "v0n", "1", "b'\\0'", f"{name}h", f"{name}w", f"len({name}e)", f"{name}e")
-                self._packs[-1] += ("0", f"{name}r", f"len({name})")
-                self._pixels.append(name)
-                self._packs.append([])
+                packed += ("v0s", "v0n", "1", "b'\\0'", f"{name}h", f"{name}w", f"len({name}e)", f"{name}e")
+                packed += ("0", f"{name}r", f"len({name})")
+                pieces += (f"forms[{len(pieces) // 2}][0].pack({', '.join(packed)})", name)
+                packed = []
+    if packed:
+        pieces.append(f"forms[{len(pieces) // 2}][0].pack({', '.join(packed)})")
+    lines += _guards(message, fixed)
+    lines.append(f"forms = layout({message!r}, ({''.join(f'{size}, ' for size in sizes)})).structs")
+    lines.append(f"return {pieces[0]}" if len(pieces) == 1 else f"return b''.join(({', '.join(pieces)}))")
+    body = "\n        ".join(lines)
+    return f"""
+def encode(record, time_ns=0, frame_id=''):
+    try:
+        {body}
+    except (error, TypeError, AttributeError, OverflowError) as reason:
+        explain(record, reason)
+"""
 
-    def _add_number(self, part: MessagePart, name: str, value: str) -> None:
-        if part.name in self._fixed:
-            self._packs[-1].append(value)
-            return
-        self._lines.append(f"{name} = {value}")
-        self._packs[-1].append(name)
-        if known := constants(self._message).get(part.name):
-            self._conditions.append(f"{name} not in {set(known)}")
-        elif part.name in RANGES:
-            low, high, unknown = RANGES[part.name]
-            self._conditions.append(f"not ({low} <= {name} <= {high}{f' or {name} != {name}' if unknown else ''})")
-        elif part.code in "df":
-            self._conditions.append(f"({name} == {name} and {name} - {name} != 0.0)")
 
-    def _value(self, part: MessagePart) -> str:
-        if part.name in self._fixed:
-            return f"fixed[{part.name!r}]"
-        if part.name == "header.frame_id":
-            return "frame_id"
-        if part.name == "header" and "header" not in self._names:
-            return "time_ns"
-        return f"record.{self._names.get(part.name, part.name)}"
+def _guards(message: str, fixed: Mapping[str, Any]) -> list[str]:
+    """Return the statements that ask for an explanation where a value may be wrong; one sum covers all vectors."""
+    conditions, sums = [], []
+    for number, part in enumerate(parts(message)):
+        name = f"v{number}"
+        if part.kind is Kind.STAMP:
+            conditions.append(f"{name}s < 0")
+        elif part.kind is Kind.VECTOR:
+            conditions += [f"len({name}) > {part.bound}"] if part.bound else []
+            if f"{message}.{part.name}" not in WISHES:
+                sums.append(f"sum({name})")
+        elif part.kind is Kind.NUMBER and part.name not in fixed:
+            conditions += _number_conditions(message, part, name)
+    conditions.append("total - total != 0.0")
+    return [f"total = {' + '.join(sums) or 0.0}", f"if {' or '.join(conditions)}: explain(record, None)"]
+
+
+def _number_conditions(message: str, part: MessagePart, name: str) -> list[str]:
+    if known := constants(message).get(part.name):
+        return [f"{name} not in {set(known)}"]
+    if part.name in RANGES:
+        low, high, unknown = RANGES[part.name]
+        return [f"not ({low} <= {name} <= {high}{f' or {name} != {name}' if unknown else ''})"]
+    return [f"({name} == {name} and {name} - {name} != 0.0)"] if part.code == "d" else []
+
+
+def _origin(field: str, names: Mapping[str, str], fixed: Mapping[str, Any]) -> str:
+    """Return the expression that gives a field's value."""
+    if field in fixed:
+        return f"fixed[{field!r}]"
+    given = {"header": "time_ns", "header.frame_id": "frame_id"}
+    return given[field] if field in given.keys() - names.keys() else f"record.{names.get(field, field)}"
 
 
 @lru_cache(maxsize=1024)
@@ -182,14 +169,9 @@ def _text(name: str, value: str, bound: int) -> bytes:
 def _explain(message: str, names: Mapping[str, str], fixed: Mapping[str, Any], record: Any, reason: object) -> None:
     """Find the value that does not fit and raise the error that names it."""
     for part in parts(message):
-        if part.name in fixed or part.name.endswith(".frame_id"):
-            continue
-        path = names.get(part.name, "" if part.name == "header" else part.name)
-        value = record
-        for name in path.split(".") if path else ():
-            value = getattr(value, name)
-        if path:
-            _check(message, part, value)
+        path = names.get(part.name, part.name)
+        if part.name not in fixed and path not in ("header", "header.frame_id"):
+            _check(message, part, attrgetter(path)(record))
     if reason is not None:  # else the sum over finite entries was too large for a number, which is no fault
         raise MessageError("a field", reason, f"what {message} can hold")
 
@@ -197,13 +179,11 @@ def _explain(message: str, names: Mapping[str, str], fixed: Mapping[str, Any], r
 def _check(message: str, part: MessagePart, value: Any) -> None:
     if part.kind is Kind.VECTOR:
         if not isinstance(value, np.ndarray) or value.ndim != 1:
-            shape = getattr(value, "shape", None)
-            raise MessageError(
-                part.name, f"an array of shape {shape}" if shape is not None else repr(value), "a vector"
-            )
+            found = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+            raise MessageError(part.name, found, "a vector")
         check_vector(message, part, value.tolist())
     elif part.kind is Kind.NUMBER:
-        if part.code in "df":
+        if part.code == "d":
             check_number(part.name, float(value))
         elif part.code in _LARGEST and not 0 <= value <= _LARGEST[part.code]:
             raise MessageError(part.name, value, f"between 0 and {_LARGEST[part.code]}")
@@ -230,10 +210,7 @@ def check_vector(message: str, part: MessagePart, values: list[float]) -> None:
 def check_number(name: str, value: float) -> None:
     """Refuse a number outside its range; NaN says unknown where that is allowed."""
     low, high, unknown = RANGES.get(name, (-math.inf, math.inf, True))
-    if value != value:
-        if not unknown:
-            raise MessageError(name, value, f"between {low} and {high}")
-    elif math.isinf(value) or not low <= value <= high:
+    if not (unknown and math.isnan(value)) and not (math.isfinite(value) and low <= value <= high):
         raise MessageError(name, value, f"finite and between {low} and {high}")
 
 
@@ -267,22 +244,8 @@ def make_decoder(
     It takes bytes and a time in nanoseconds to put instead of the header's, where one is given.
     """
     every = parts(message)
-    scope: dict[str, Any] = {
-        "array": np.array,
-        "check_number": check_number,
-        "check_vector": check_vector,
-        "member": _member,
-        "NANO": NANO,
-        "read_picture": _read_picture,
-        "read_text": _read_text,
-        "unpacked": _unpacked,
-        "kinds": hints,
-        "make": make,
-        "message": message,
-        "parts": every,
-    }
     places = ", ".join(f"(a{number}, b{number})" for number in range(len(every)))
-    lines = ["place, flat = unpacked(message, data)", f"{places}, = place.places"]
+    lines = ["place, flat = _unpacked(message, data)", f"{places}, = place.places"]
     results = []
     for number, part in enumerate(every):
         attribute = names.get(part.name, part.name)
@@ -291,9 +254,8 @@ def make_decoder(
             lines += _read_lines(part, number, attribute, hints[attribute], picture)
             results.append(f"{attribute}=v{number}")
     body = "\n".join(f"    {line}" for line in [*lines, f"return make({', '.join(results)})"])
-    exec(compile(f"def decode(data, time_ns=None):\n{body}\n", f"<reader of {message}>", "exec"), scope)
-    decode: Callable[..., Made] = scope["decode"]
-    return decode
+    text = f"def decode(data, time_ns=None):\n{body}\n"
+    return _compiled("decode", text, array=np.array, every=every, kinds=hints, make=make, message=message)
 
 
 def _read_lines(part: MessagePart, number: int, attribute: str, hint: Any, picture: int) -> list[str]:
@@ -304,23 +266,23 @@ def _read_lines(part: MessagePart, number: int, attribute: str, hint: Any, pictu
             return [
                 f"{value} = flat[{first} + 1:{last}]",
                 f"total = sum({value})",
-                f"if total - total != 0.0: check_vector(message, parts[{number}], list({value}))",
+                f"if total - total != 0.0: check_vector(message, every[{number}], list({value}))",
                 f"{value} = array({value})",
             ]
         case Kind.STAMP:
             stamp = f"flat[{first}] * NANO + flat[{first} + 1]"
             return [f"{value} = {stamp}" + (" if time_ns is None else time_ns" if part.name == "header" else "")]
         case Kind.TEXT:
-            return [f"{value} = read_text({name}, flat[{first} + 1:{last}])"]
+            return [f"{value} = _read_text({name}, flat[{first} + 1:{last}])"]
         case Kind.PICTURE:
-            return [f"{value} = read_picture({name}, flat[{first}:{last}], data, place.pixels[{picture}])"]
+            return [f"{value} = _read_picture({name}, flat[{first}:{last}], data, place.pixels[{picture}])"]
         case Kind.NUMBER:
             lines = [f"{value} = flat[{first}]"]
-            if part.code in "df":
+            if part.code == "d":
                 condition = "" if part.name in RANGES else f"if {value} - {value} != 0.0: "
                 lines.append(f"{condition}check_number({name}, {value})")
             elif isinstance(hint, type) and issubclass(hint, IntEnum):
-                lines.append(f"{value} = member(message, {name}, {value}, kinds[{attribute!r}])")
+                lines.append(f"{value} = _member(message, {name}, {value}, kinds[{attribute!r}])")
             return lines
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -16,21 +17,8 @@ from lift_ros.messages.definitions import fields
 from lift_ros.messages.errors import MessageError
 
 ENCAPSULATION = 4  # bytes before the first field; alignment counts from behind them
-_CODES = {
-    "bool": "?",
-    "byte": "B",
-    "char": "B",
-    "uint8": "B",
-    "int8": "b",
-    "uint16": "H",
-    "int16": "h",
-    "uint32": "I",
-    "int32": "i",
-    "uint64": "Q",
-    "int64": "q",
-    "float32": "f",
-    "float64": "d",
-}
+LENGTH, TEXT, PIXELS = "L", "s", "p"  # codes of the module struct, as which these lie in bytes
+_CODES = {"bool": "?", "uint8": "B", "uint32": "I", "uint64": "Q", "float64": "d"}  # all that msg/*.msg use
 
 
 class Kind(Enum):
@@ -51,12 +39,6 @@ class MessagePart:
     kind: Kind
     code: str = ""  # of the module struct, of a number or of a vector's entries
     bound: int = 0
-
-    @property
-    def items(self) -> Iterator[tuple[str, bool]]:
-        """The codes of what it is made of, and whether a length comes before each."""
-        for item in self.kind.value:
-            yield item[0].replace("?", self.code), item.endswith("*")
 
 
 @lru_cache
@@ -80,6 +62,28 @@ def parts(message: str) -> tuple[MessagePart, ...]:
     return tuple(found)
 
 
+def _walk(
+    message: str, size_of: Callable[[MessagePart, str, int], int]
+) -> Iterator[tuple[MessagePart, str, int, int, int]]:
+    """Yield all that lies in a message, lengths included: its part, its code, how many, and where it begins and ends.
+
+    `size_of` tells how many entries of a code follow the length at an offset; offsets count behind the encapsulation.
+    """
+    end = 0
+    for part in parts(message):
+        for item in part.kind.value:
+            code, count = item[0].replace("?", part.code), 1
+            if item.endswith("*"):
+                begin = end + -end % 4
+                end = begin + 4
+                yield part, LENGTH, 1, begin, end
+                count = size_of(part, code, begin)
+            size = struct.calcsize(f"<{code}")
+            begin = end + (-end % size if count else 0)
+            end = begin + size * count
+            yield part, code, count, begin, end
+
+
 class Layout:
     """The places of all parts for given sizes; one `struct` reads or writes everything between two pictures.
 
@@ -90,20 +94,27 @@ class Layout:
     def __init__(self, message: str, sizes: tuple[int, ...], order: str) -> None:
         self.sizes = sizes
         self.structs: list[tuple[struct.Struct, int]] = []  # with where they begin
-        self.places: list[tuple[int, int]] = []  # of each part among all unpacked values: first, and behind last
         self.pixels: list[int] = []  # where each picture's begin
-        self._remaining = list(sizes)
-        self._formats = [order, f"{ENCAPSULATION}s"]
-        self._begin = self._offset = 0
-        self._count = 1
-        self._stated: list[int] = []
-        for part in parts(message):
-            first = self._count
-            self._add_part(part)
-            self.places.append((first, self._count))
-        self._end_struct()
-        self.size = ENCAPSULATION + self._offset
-        self._states = itemgetter(*self._stated) if len(self._stated) > 1 else None
+        remaining = iter(sizes)
+        form, start, last = f"{order}{ENCAPSULATION}s", 0, 0
+        count, stated, ends = 1, [], {}  # of unpacked values: how many, which are lengths, and behind each part
+        for part, code, amount, begin, end in _walk(message, lambda *_: next(remaining)):
+            if code == PIXELS:
+                self.structs.append((struct.Struct(form), start))
+                self.pixels.append(ENCAPSULATION + begin)
+                form, start = order, ENCAPSULATION + end
+            elif amount:
+                form += f"{begin - last}x{amount}{code}"
+                if code == LENGTH:
+                    stated.append(count)
+                count += 1 if code == TEXT else amount
+            last = end
+            ends[part.name] = count
+        if form != order:
+            self.structs.append((struct.Struct(form), start))
+        self.size = ENCAPSULATION + last
+        self.places = list(pairwise([1, *ends.values()]))  # of each part among all values: first, and behind last
+        self._states = itemgetter(*stated) if len(stated) > 1 else None
 
     def unpack(self, data: bytes | memoryview) -> tuple[Any, ...]:
         """Return all values."""
@@ -115,33 +126,6 @@ class Layout:
         """Whether the sizes that a message states are those of this layout; only then it lies as assumed."""
         return self._states is not None and self._states(values) == self.sizes
 
-    def _add_part(self, part: MessagePart) -> None:
-        for code, sized in part.items:
-            if sized:
-                self._stated.append(self._count)
-                self._add("I")
-            size = self._remaining.pop(0) if sized else 1
-            if code == "p":
-                self._end_struct()
-                self.pixels.append(ENCAPSULATION + self._offset)
-                self._offset += size
-                self._begin = self._offset
-            elif size:
-                self._add(code, size)
-
-    def _add(self, code: str, count: int = 1) -> None:
-        size = struct.calcsize(f"<{code}")
-        padding = -self._offset % size
-        self._formats.append(f"{padding}x{count}{code}" if padding else f"{count}{code}")
-        self._offset += padding + size * count
-        self._count += 1 if code == "s" else count
-
-    def _end_struct(self) -> None:
-        if self._formats[1:]:
-            start = 0 if not self.structs else ENCAPSULATION + self._begin
-            self.structs.append((struct.Struct("".join(self._formats)), start))
-        self._formats = self._formats[:1]
-
 
 @lru_cache(maxsize=1024)
 def layout(message: str, sizes: tuple[int, ...], order: str = "<") -> Layout:
@@ -151,28 +135,20 @@ def layout(message: str, sizes: tuple[int, ...], order: str = "<") -> Layout:
 
 def stated_sizes(message: str, data: bytes | memoryview, order: str) -> tuple[int, ...]:
     """Return the sizes that a message states, after checking that it is whole and keeps its definition's bounds."""
-    body = memoryview(data)[ENCAPSULATION:]
-    length = struct.Struct(f"{order}I").unpack_from
     sizes: list[int] = []
-    offset = 0
-    for part in parts(message):
-        for code, sized in part.items:
-            count = 1
-            if sized:
-                offset += -offset % 4 + 4
-                if offset > len(body):
-                    raise MessageError(part.name, f"cut off after {len(data)} bytes", "a whole message")
-                (count,) = length(body, offset - 4)
-                sizes.append(count)
-            nul = code == "s"
-            if sized and part.bound and count > part.bound + nul:
-                unit = "bytes" if nul else "entries"
-                raise MessageError(part.name, f"{count - nul} {unit} long", f"at most {part.bound}")
-            if count:
-                size = struct.calcsize(f"<{code}")
-                offset += -offset % size + size * count
-            if offset > len(body):
-                raise MessageError(part.name, f"cut off after {len(data)} bytes", "a whole message")
+
+    def read(part: MessagePart, code: str, offset: int) -> int:
+        (count,) = struct.unpack_from(f"{order}I", data, ENCAPSULATION + offset)
+        nul = code == TEXT
+        if part.bound and count > part.bound + nul:
+            unit = "bytes" if nul else "entries"
+            raise MessageError(part.name, f"{count - nul} {unit} long", f"at most {part.bound}")
+        sizes.append(count)
+        return int(count)
+
+    for part, *_, end in _walk(message, read):
+        if ENCAPSULATION + end > len(data):
+            raise MessageError(part.name, f"cut off after {len(data)} bytes", "a whole message")
     return tuple(sizes)
 
 
@@ -182,30 +158,17 @@ def prefix_dtype(message: str, sizes: Mapping[str, int], upto: str) -> np.dtype[
     `sizes` names the lengths of vectors and of texts with their NUL; frames are empty. A vector or text `x` is preceded
     by the length that it states, `x_size`.
     """
-    names, formats, offsets = ["encapsulation"], ["<u4"], [0]
-    end = 0
-
-    def add(name: str, code: str, count: int | None = None) -> None:
-        nonlocal end
-        kind = np.dtype(f"<{code}")
-        end += -end % kind.itemsize if count != 0 else 0
-        names.append(name)
-        formats.append(kind if count is None else (kind, (count,)))  # type: ignore[arg-type]
-        offsets.append(ENCAPSULATION + end)
-        end += kind.itemsize * (1 if count is None else count)
-
-    for part in parts(message):
+    names, formats, offsets, size = ["encapsulation"], ["<u4"], [0], ENCAPSULATION
+    for part, code, count, begin, end in _walk(message, lambda part, code, _: sizes.get(part.name, int(code == TEXT))):
+        if upto in names and part.name != upto:
+            break
         if part.kind is Kind.PICTURE:
             raise ValueError(f"{message}.{part.name} is a picture, which ends what has a fixed place")
-        if part.kind in (Kind.TEXT, Kind.VECTOR):
-            text = part.kind is Kind.TEXT
-            add(f"{part.name}_size", "u4")
-            add(part.name, "u1" if text else part.code, sizes.get(part.name, 1 if text else 0))
-        elif part.kind is Kind.STAMP:
-            add(part.name, "u4", 2)
-        else:
-            add(part.name, part.code)
-        if part.name == upto:
-            break
-    size = ENCAPSULATION + end
+        size = ENCAPSULATION + end
+        if part.name in names:  # the nanoseconds of a stamp, whose seconds have made room for them
+            continue
+        shape = {Kind.STAMP: "2", Kind.NUMBER: ""}.get(part.kind, f"({count},)" if code != LENGTH else "")
+        names.append(f"{part.name}_size" if code == LENGTH else part.name)
+        formats.append(f"{shape}<{'u1' if code == TEXT else 'u4' if code in 'iL' else code}")
+        offsets.append(ENCAPSULATION + begin)
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})

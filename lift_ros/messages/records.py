@@ -72,11 +72,11 @@ _COMMANDS: dict[type, Callable[..., bytes]] = {
     Reset: make_encoder("Command", fixed={"kind": CommandKind.RESET, "step": 0, "action": _NOTHING}),
     Hold: make_encoder("Command", fixed={"kind": CommandKind.HOLD, "seed": 0, "action": _NOTHING}),
 }
-_RECEIPTS: dict[ReceiptKind, Callable[..., bytes]] = {
-    ReceiptKind.READY: make_encoder("Receipt", fixed={"kind": ReceiptKind.READY, "step": 0, "reason": ""}),
-    ReceiptKind.STEP: make_encoder("Receipt", fixed={"kind": ReceiptKind.STEP, "reason": ""}),
-    ReceiptKind.EPISODE: make_encoder("Receipt", fixed={"kind": ReceiptKind.EPISODE, "step": 0, "reason": ""}),
-    ReceiptKind.FAILED: make_encoder("Receipt", fixed={"kind": ReceiptKind.FAILED, "step": 0}),
+_RECEIPTS: dict[tuple[type, bool], Callable[..., bytes]] = {  # by type, and whether it is about a step
+    (Ready, False): make_encoder("Receipt", fixed={"kind": ReceiptKind.READY, "step": 0, "reason": ""}),
+    (Receipt, True): make_encoder("Receipt", fixed={"kind": ReceiptKind.STEP, "reason": ""}),
+    (Receipt, False): make_encoder("Receipt", fixed={"kind": ReceiptKind.EPISODE, "step": 0, "reason": ""}),
+    (Failed, False): make_encoder("Receipt", fixed={"kind": ReceiptKind.FAILED, "step": 0}),
 }
 
 
@@ -132,13 +132,6 @@ def encode_command(command: Reset | Move | Hold, time_ns: int) -> bytes:
 
 def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int) -> bytes:
     """Return what the recorder says at `time_ns`."""
-    match receipt:
-        case Ready():
-            kind = ReceiptKind.READY
-        case Failed():
-            kind = ReceiptKind.FAILED
-        case Receipt(step=None):
-            kind = ReceiptKind.EPISODE
-        case Receipt():
-            kind = ReceiptKind.STEP
-    return _RECEIPTS[kind](receipt, time_ns, receipt.token if isinstance(receipt, Ready) else "")
+    about_step = isinstance(receipt, Receipt) and receipt.step is not None
+    token = receipt.token if isinstance(receipt, Ready) else ""
+    return _RECEIPTS[type(receipt), about_step](receipt, time_ns, token)

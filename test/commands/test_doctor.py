@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lift_ros.commands import doctor_checks as checks
-from lift_ros.commands import doctor_command
-from lift_ros.commands.doctor_checks import BAD, OK, WARN, Finding, ProbeFailed
+from lift_ros.commands import doctor_command as checks
+from lift_ros.commands.doctor_command import BAD, OK, WARN, Finding, ProbeFailed
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"rclpy": "9.1.2", "distribution": "kilted", "rmw": "rmw_fastrtps_cpp"}
@@ -161,8 +160,8 @@ def test_exit_status_says_whether_collecting_can_start(
     worst: str, code: int, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     findings = [Finding("one", OK, "fine"), Finding("two", worst, "something", "" if code == 0 else "mend it")]
-    monkeypatch.setattr(doctor_command, "examine", lambda bags: iter(findings))
-    assert doctor_command.run(argparse.Namespace(json=as_json, bags=Path("."))) == code
+    monkeypatch.setattr(checks, "examine", lambda bags: iter(findings))
+    assert checks.run(argparse.Namespace(json=as_json, bags=Path("."))) == code
     printed = capsys.readouterr().out
     if as_json:
         told = json.loads(printed)

@@ -10,16 +10,19 @@ import pytest
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
-from lift_ros.evaluation.comparison import (
+from lift_ros.evaluation.convergence import (
     DIRECT,
     LOGGING_POLICY,
     OPTIMAL,
+    BatchPolicy,
+    Convergence,
     compare,
     comparison_table,
+    context_seeds,
+    converge,
     make_judge,
     yardsticks,
 )
-from lift_ros.evaluation.convergence import BatchPolicy, Convergence, context_seeds, converge
 from lift_ros.evaluation.plots import plot_convergence
 from lift_ros.scenario import load_scenario
 

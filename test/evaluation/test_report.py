@@ -11,8 +11,7 @@ import pytest
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.evaluation.phases import Phase
-from lift_ros.evaluation.report import text_table, write_report
-from lift_ros.evaluation.report_content import ReportContent
+from lift_ros.evaluation.report import ReportContent, text_table, write_report
 from lift_ros.evaluation.scores import Scores
 
 

@@ -12,7 +12,7 @@ from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.evaluation.phases import Phase
-from lift_ros.evaluation.report_content import collect_content
+from lift_ros.evaluation.report import collect_content
 from lift_ros.scenario import Scenario, load_scenario
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from sample_run import drive
 
 from lift_ros.collection.records import Mode, Outcome
+from lift_ros.console import attribute_table
 from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, pauses, summarise_episode, summarise_run, usual_pause
-from lift_ros.evaluation.tables import attribute_table
 
 
 def test_pauses_include_that_after_the_last_step() -> None:

@@ -9,8 +9,7 @@ import pytest
 from matplotlib.image import imread
 
 from lift_ros.errors import UserError
-from lift_ros.evaluation.figures import make_figure
-from lift_ros.evaluation.plots import draw_heatmap, plot_shortcuts
+from lift_ros.evaluation.plots import draw_heatmap, make_figure, plot_shortcuts
 
 
 def heatmap() -> np.ndarray:

@@ -10,11 +10,9 @@ from matplotlib.figure import Figure
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
-from lift_ros.evaluation import figures
 from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness, with_step
-from lift_ros.evaluation.figures import AUGMENTED, LOGGED
 from lift_ros.evaluation.paths import distances, trajectory
-from lift_ros.evaluation.plots import EPISODE_LIMIT, plot_distances, plot_trajectories
+from lift_ros.evaluation.plots import AUGMENTED, EPISODE_LIMIT, LOGGED, plot_distances, plot_trajectories, save_figure
 from lift_ros.scenario import load_scenario
 
 PNG = b"\x89PNG"
@@ -56,7 +54,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
     def keep(figure: Figure, path: str | Path) -> None:
         made.append(figure)
-        figures.save_figure(figure, path)
+        save_figure(figure, path)
 
     monkeypatch.setattr("lift_ros.evaluation.plots.save_figure", keep)
     return made
