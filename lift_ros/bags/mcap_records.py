@@ -110,8 +110,8 @@ class Announced:
         elif opcode == Opcode.CHANNEL:
             channel = parsed(Channel, body)
             kind = self.schemas.get(channel.schema_id, ("", ""))
-            said = [channel.metadata.get(key, "") for key in ("topic_type_hash", "offered_qos_profiles")]
-            self.topics[channel.id] = RecordedTopic(channel.topic, *kind, *said, channel.message_encoding)
+            type_hash, qos = (channel.metadata.get(key, "") for key in ("topic_type_hash", "offered_qos_profiles"))
+            self.topics[channel.id] = RecordedTopic(channel.topic, *kind, type_hash, qos, channel.message_encoding)
         elif opcode == Opcode.METADATA:
             metadata = parsed(Metadata, body)
             self.metadata[metadata.name] = metadata.metadata
