@@ -128,10 +128,10 @@ class Journal:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
 
-    def _append(self, head: bytes, data: bytes | memoryview = b"") -> None:
+    def _append(self, *pieces: bytes | memoryview) -> None:
         """Write all of it or nothing."""
         try:
-            self.size += write_all(self._descriptor, head, data)
+            self.size += write_all(self._descriptor, *pieces)
         except OSError:
             self._cut(self.size)
             raise
@@ -161,13 +161,14 @@ class Journal:
         self._channels[topic.name] = channel
         return channel
 
-    def write(self, topic: RecordedTopic, time_ns: int, data: bytes | memoryview) -> None:
-        """Append a message."""
+    def write(self, topic: RecordedTopic, time_ns: int, *data: bytes | memoryview) -> None:
+        """Append a message, whole or in pieces."""
         channel = self._channels.get(topic.name) or self._announce(topic)
         if self._chunk is None:
             self._open_chunk()
         count = self._counts[channel]
-        self._append(MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + len(data), channel, count, time_ns, time_ns), data)
+        size = _BEFORE_DATA + sum(map(len, data))
+        self._append(MESSAGE_HEAD.pack(_MESSAGE, size, channel, count, time_ns, time_ns), *data)
         self._counts[channel] = count + 1
 
     def seal(self) -> None:

@@ -23,7 +23,7 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.bags.recovery import recover_journal
 from lift_ros.collection.records import Episode, Source, Step
 from lift_ros.errors import UserError
-from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, encode_step
+from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, step_pieces
 from lift_ros.scenario import Scenario
 
 DEFAULT_RESERVE = 16 * 2**20
@@ -117,7 +117,7 @@ class RunWriter:
             self._refuse(f"it has {Sizes(*sizes)} and those before have {tally.sizes}", step.episode, step.index)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
-        self._write(STEP, time_ns, encode_step(step) if data is None else data)
+        self._write(STEP, time_ns, *(step_pieces(step) if data is None else (data,)))
         if not tally.steps:
             tally.start_time, tally.sizes = step.time_ns, Sizes(*sizes)
         tally.last_time = time_ns
@@ -259,13 +259,13 @@ class RunWriter:
         if self._metadata.unsaved:
             self._metadata.save(self.path, sync=self._sync)
 
-    def _write(self, topic: RecordedTopic, time_ns: int, data: bytes) -> None:
+    def _write(self, topic: RecordedTopic, time_ns: int, *data: bytes | memoryview) -> None:
         file = self._file
         if file is None or not self._tally.steps:
             file = self._ready_file()
-        self._check_space(len(data))
+        self._check_space(sum(map(len, data)))
         try:
-            file.write(topic, time_ns, data)
+            file.write(topic, time_ns, *data)
         except OSError as error:  # not by `_failures`, which would cost as much as the rest
             raise self._failure("the record cannot be written", error) from error
 

@@ -48,19 +48,24 @@ def make_pair(
 
 
 def make_encoder(
-    message: str, names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
-) -> Callable[..., bytes]:
+    message: str,
+    names: Mapping[str, str] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    *,
+    in_pieces: bool = False,
+) -> Callable[..., Any]:
     """Make the function that writes a message: one check over all vectors and one call that packs everything.
 
     It takes a record and, where that has none, the header's time in nanoseconds and frame. An attribute may lie deeper
-    ("episode.seed"); `fixed` gives fields that the record does not have.
+    ("episode.seed"); `fixed` gives fields that the record does not have. It returns bytes, or with `in_pieces` what
+    they are made of, so that whoever writes a file need not copy pictures.
     """
     names, fixed = names or {}, fixed or {}
 
     def explain(record: Any, reason: object) -> None:
         _explain(message, names, fixed, record, reason)
 
-    text = _writer(message, names, fixed)
+    text = _writer(message, names, fixed, in_pieces)
     return _compiled("encode", text, error=struct.error, fixed=fixed, explain=explain, image_fields=image_fields)
 
 
@@ -72,7 +77,7 @@ def _compiled(name: str, text: str, **scope: Any) -> Callable[..., Any]:
     return made
 
 
-def _writer(message: str, names: Mapping[str, str], fixed: Mapping[str, Any]) -> str:
+def _writer(message: str, names: Mapping[str, str], fixed: Mapping[str, Any], in_pieces: bool) -> str:
     """Return the text of a message's writer."""
     lines: list[str] = []
     sizes: list[str] = []
@@ -107,7 +112,8 @@ def _writer(message: str, names: Mapping[str, str], fixed: Mapping[str, Any]) ->
         pieces.append(f"forms[{len(pieces) // 2}][0].pack({', '.join(packed)})")
     lines += _guards(message, fixed)
     lines.append(f"forms = layout({message!r}, ({''.join(f'{size}, ' for size in sizes)})).structs")
-    lines.append(f"return {pieces[0]}" if len(pieces) == 1 else f"return b''.join(({', '.join(pieces)}))")
+    whole = pieces[0] if len(pieces) == 1 else f"b''.join(({', '.join(pieces)}))"
+    lines.append(f"return {', '.join(pieces)}," if in_pieces else f"return {whole}")
     body = "\n        ".join(lines)
     return f"""
 def encode(record, time_ns=0, frame_id=''):

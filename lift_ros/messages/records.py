@@ -54,7 +54,9 @@ class EpisodeEnd:
 _EPISODE_NAMES = {"header": "end_time_ns", "start": "start_time_ns", "episode": "index"}
 _OF_END = set(EpisodeEnd.__annotations__) - {"episode"}
 
-encode_step, decode_step = make_pair("Step", Step, {"header": "time_ns", "step": "index"})
+_STEP_NAMES = {"header": "time_ns", "step": "index"}
+encode_step, decode_step = make_pair("Step", Step, _STEP_NAMES)
+step_pieces = make_encoder("Step", _STEP_NAMES, in_pieces=True)
 encode_observation, decode_observation = make_pair("Observation", Observation, {"header": "time_ns"})
 encode_query, _read_query = make_pair("Query", Query)
 encode_proposal, decode_proposal = make_pair("Proposal", Proposal, {"header": "time_ns"})
