@@ -18,7 +18,8 @@ from lift_ros.messages.errors import MessageError
 
 ENCAPSULATION = 4  # bytes before the first field; alignment counts from behind them
 LENGTH, TEXT, PIXELS = "L", "s", "p"  # codes of the module struct, as which these lie in bytes
-_CODES = {"bool": "?", "uint8": "B", "uint32": "I", "uint64": "Q", "float64": "d"}  # all that msg/*.msg use
+_TYPES = "bool ?,byte B,char B,uint8 B,int8 b,uint16 H,int16 h,uint32 I,int32 i,uint64 Q,int64 q,float32 f,float64 d"
+_CODES = dict(pair.split() for pair in _TYPES.split(","))  # of the module struct
 
 
 class Kind(Enum):
