@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -121,10 +122,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_all(descriptor: int, *pieces: bytes | bytearray | memoryview) -> int:
-    """Write pieces one after the other, which the kernel may take in several goes, and return their size."""
-    size = sum(map(len, pieces))
+def write_all(descriptor: int, pieces: Sequence[bytes | bytearray | memoryview], size: int) -> None:
+    """Write pieces of so many bytes in all one after the other, which the kernel may take in several goes."""
     done = os.writev(descriptor, pieces)
     while done < size:
         done += os.write(descriptor, b"".join(pieces)[done:])
-    return size

@@ -11,7 +11,7 @@ import os
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,7 @@ class Journal:
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             record = written(metadata)
-            self._append(START + record)
+            self._append_all(START + record)
             self._metadata = [MetadataIndex(len(START), len(record), metadata.name)]
             for topic in topics:
                 self._announce(topic)
@@ -128,13 +128,17 @@ class Journal:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
 
-    def _append(self, *pieces: bytes | memoryview) -> None:
+    def _append(self, pieces: Sequence[bytes | memoryview], size: int) -> None:
         """Write all of it or nothing."""
         try:
-            self.size += write_all(self._descriptor, *pieces)
+            write_all(self._descriptor, pieces, size)
+            self.size += size
         except OSError:
             self._cut(self.size)
             raise
+
+    def _append_all(self, data: bytes) -> None:
+        self._append((data,), len(data))
 
     def _cut(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -143,7 +147,7 @@ class Journal:
 
     def _open_chunk(self) -> None:
         if self._chunk is None:
-            self._append(_PLACEHOLDER)
+            self._append_all(_PLACEHOLDER)
             self._chunk = self.size - len(_PLACEHOLDER)
 
     def _announce(self, topic: RecordedTopic) -> int:
@@ -153,7 +157,7 @@ class Journal:
         number, channel = numbers.get(topic.type_name, len(numbers) + 1), len(self._channels) + 1
         schema, record = announcement(topic, channel, number)
         schema = b"" if topic.type_name in numbers else schema
-        self._append(schema + record)
+        self._append_all(schema + record)
         self._announcements[Opcode.SCHEMA] += schema
         self._announcements[Opcode.CHANNEL] += record
         self._announced.schemas[number] = topic.type_name, topic.definition
@@ -161,14 +165,14 @@ class Journal:
         self._channels[topic.name] = channel
         return channel
 
-    def write(self, topic: RecordedTopic, time_ns: int, *data: bytes | memoryview) -> None:
-        """Append a message, whole or in pieces."""
+    def write(self, topic: RecordedTopic, time_ns: int, data: Sequence[bytes | memoryview], size: int) -> None:
+        """Append a message of `size` bytes, which `data` holds in pieces."""
         channel = self._channels.get(topic.name) or self._announce(topic)
         if self._chunk is None:
             self._open_chunk()
         count = self._counts[channel]
-        size = _BEFORE_DATA + sum(map(len, data))
-        self._append(MESSAGE_HEAD.pack(_MESSAGE, size, channel, count, time_ns, time_ns), *data)
+        head = MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + size, channel, count, time_ns, time_ns)
+        self._append((head, *data), MESSAGE_HEAD.size + size)
         self._counts[channel] = count + 1
 
     def seal(self) -> None:
@@ -176,7 +180,7 @@ class Journal:
         if self._chunk is not None:
             head, index, entry = _ends_of(self._chunk, mapped(self._descriptor))
             os.pwrite(self._descriptor, head, self._chunk)
-            self._append(index)
+            self._append_all(index)
             self._chunks.append(entry)
             self._chunk = None
 
@@ -201,7 +205,7 @@ class Journal:
             counts={topic: self._counts[channel] for channel, topic in self._announced.topics.items()},
         )
         before = self.size
-        self._append(self._end(summary))
+        self._append_all(self._end(summary))
         try:
             if sync:
                 os.fsync(self._descriptor)

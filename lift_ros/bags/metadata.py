@@ -133,7 +133,8 @@ class RunMetadata:
         temporary = run / f".{FILE_NAME}.new"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            write_all(descriptor, *self._content())
+            pieces = self._content()
+            write_all(descriptor, pieces, sum(map(len, pieces)))
             if sync:
                 os.fsync(descriptor)
         except OSError:

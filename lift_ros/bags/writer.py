@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -117,7 +117,7 @@ class RunWriter:
             self._refuse(f"it has {Sizes(*sizes)} and those before have {tally.sizes}", step.episode, step.index)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
-        self._write(STEP, time_ns, *(step_pieces(step) if data is None else (data,)))
+        self._write(STEP, time_ns, step_pieces(step) if data is None else (data,))
         if not tally.steps:
             tally.start_time, tally.sizes = step.time_ns, Sizes(*sizes)
         tally.last_time = time_ns
@@ -145,7 +145,7 @@ class RunWriter:
             said = decode_episode(data)
             data = data if (said.steps, said.augmentations) == (end.steps, end.augmentations) else None
         data = encode_episode(end) if data is None else data
-        self._write(EPISODE, max(tally.last_time, episode.end_time_ns), data)
+        self._write(EPISODE, max(tally.last_time, episode.end_time_ns), (data,))
         self.next_episode += 1
         self._tally = _Tally()
         with self._failures("the episode cannot be completed"):
@@ -170,7 +170,7 @@ class RunWriter:
         if known.type_name != topic.type_name:
             change = f"recorded as {known.type_name}; it cannot change to {topic.type_name}"
             raise UserError(f"topic {topic.name} is {change}.")
-        self._write(known, time_ns, data)
+        self._write(known, time_ns, (data,))
 
     def close(self) -> None:
         """Complete the file under way and let go of the run; an episode without an end is kept as recovered."""
@@ -259,13 +259,14 @@ class RunWriter:
         if self._metadata.unsaved:
             self._metadata.save(self.path, sync=self._sync)
 
-    def _write(self, topic: RecordedTopic, time_ns: int, *data: bytes | memoryview) -> None:
+    def _write(self, topic: RecordedTopic, time_ns: int, data: Sequence[bytes | memoryview]) -> None:
         file = self._file
         if file is None or not self._tally.steps:
             file = self._ready_file()
-        self._check_space(sum(map(len, data)))
+        size = sum(map(len, data))
+        self._check_space(size)
         try:
-            file.write(topic, time_ns, *data)
+            file.write(topic, time_ns, data, size)
         except OSError as error:  # not by `_failures`, which would cost as much as the rest
             raise self._failure("the record cannot be written", error) from error
 
