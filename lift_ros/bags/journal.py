@@ -31,7 +31,6 @@ from lift_ros.bags.mcap_records import (
     Announced,
     RecordedTopic,
     announcement,
-    mapped,
     records,
     written,
 )
@@ -104,7 +103,7 @@ class Journal:
         for opcode, start, body in records(content, self.size, journal=True):
             end = start + HEAD.size + len(body)
             if self._chunk is not None and (opcode == Opcode.MESSAGE_INDEX or opcode in _BEGINS_CHUNK):
-                head, index, entry = _ends_of(self._chunk, content[:start])
+                head, index, entry = _ends_of(self._chunk, content[self._chunk : start])
                 self._repairs += (head, self._chunk), (index, start)
                 self._chunks.append(entry)
                 self._chunk = None
@@ -175,10 +174,16 @@ class Journal:
         self._append((head, *data), MESSAGE_HEAD.size + size)
         self._counts[channel] = count + 1
 
+    def _read_chunk(self, start: int) -> memoryview:
+        data = b""
+        while piece := os.pread(self._descriptor, self.size - start - len(data), start + len(data)):
+            data += piece  # one read gives at most 2 GiB
+        return memoryview(data)
+
     def seal(self) -> None:
         """Close the chunk under way: write its head over the placeholder and append its index."""
         if self._chunk is not None:
-            head, index, entry = _ends_of(self._chunk, mapped(self._descriptor))
+            head, index, entry = _ends_of(self._chunk, self._read_chunk(self._chunk))
             os.pwrite(self._descriptor, head, self._chunk)
             self._append_all(index)
             self._chunks.append(entry)
@@ -261,9 +266,9 @@ class Journal:
             self._descriptor = -1
 
 
-def _ends_of(start: int, content: memoryview) -> tuple[bytes, bytes, ChunkIndex]:
-    """Return head, message index and the summary's entry of the chunk that begins at `start` and ends the content."""
-    inside = content[start + CHUNK_HEAD.size :]
+def _ends_of(start: int, chunk: memoryview) -> tuple[bytes, bytes, ChunkIndex]:
+    """Return head, message index and the summary's entry of the chunk that begins at `start` with its placeholder."""
+    inside = chunk[CHUNK_HEAD.size :]
     entries: dict[int, list[int]] = {}  # channel: time, offset, time, offset, …
     offset, size = 0, len(inside)
     while offset < size:
@@ -272,11 +277,11 @@ def _ends_of(start: int, content: memoryview) -> tuple[bytes, bytes, ChunkIndex]
             entries.setdefault(channel, []).extend((time_ns, offset))
         offset += HEAD.size + length
     times = [time for values in entries.values() for time in values[::2]] or [0]
-    first, last, length = min(times), max(times), len(content) - start
+    first, last, length = min(times), max(times), len(chunk)
     head = CHUNK_HEAD.pack(Opcode.CHUNK, length - HEAD.size, first, last, size, zlib.crc32(inside), 0, size)
     index, offsets = b"", {}
     for channel, values in entries.items():
-        offsets[channel] = len(content) + len(index)
+        offsets[channel] = start + length + len(index)
         stored = 8 * len(values)
         index += INDEX_HEAD.pack(Opcode.MESSAGE_INDEX, 6 + stored, channel, stored)
         index += struct.pack(f"<{len(values)}Q", *values)

@@ -246,11 +246,11 @@ def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
     """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
-    with open(path, "rb", buffering=0, opener=os.open) as file:
-        return memoryview(file.read()) if whole else mapped(file.fileno())
-
-
-def mapped(descriptor: int) -> memoryview:
-    """Return the bytes of an open file without reading those that nobody looks at."""
-    size = os.fstat(descriptor).st_size
-    return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ) if size else b"")
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if whole or not size:
+            return memoryview(os.read(descriptor, size))
+        return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ))
+    finally:
+        os.close(descriptor)
