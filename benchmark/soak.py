@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
-from lift_ros.graph.processes import process_specs
+from lift_ros.graph.run import process_specs
 from lift_ros.graph.run import own_domain
 from lift_ros.graph.supervisor import Supervisor, stop_on_signals
 from lift_ros.graph.table import GraphOptions, graph_nodes
