@@ -25,8 +25,7 @@ _OURS = {topic.name: topic for topic in (STEP, EPISODE)}
 _DECODERS = {STEP.name: decode_step, EPISODE.name: decode_episode}
 # Where the number of the episode ends in messages whose frame is empty.
 _NUMBERS = {
-    STEP.name: prefix_dtype("Step", {}, "episode").itemsize,
-    EPISODE.name: prefix_dtype("Episode", {}, "episode").itemsize,
+    topic.name: prefix_dtype(topic.type_name.rpartition("/")[2], {}, "episode").itemsize for topic in (STEP, EPISODE)
 }
 
 
@@ -161,12 +160,9 @@ def seen_part(episode: Episode) -> Episode:
     if episode.final_observation.size or not episode.steps:
         return episode
     *steps, last = episode.steps
-    final: dict[str, Any] = {
-        "final_observation": last.observation,
-        "final_position": last.position,
-        "final_image": last.image,
-    }
-    return replace(episode, steps=steps, **final)
+    return replace(
+        episode, steps=steps, final_observation=last.observation, final_position=last.position, final_image=last.image
+    )
 
 
 def recovered(index: int, raw: RawEpisode, facts: dict[str, Any], bag: Path) -> Episode:

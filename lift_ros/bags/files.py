@@ -106,7 +106,7 @@ class RunLock:
             return False
         return True
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let go."""
         if self._descriptor >= 0:
             os.close(self._descriptor)

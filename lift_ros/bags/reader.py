@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -55,7 +55,8 @@ class RunReader:
         self.left_out: list[LeftOut] = []
         self.under_way = self._knows_facts = False
         self.file_names: dict[int, str] = {}  # the name of the file in `directory` in which each episode lies
-        self._journal: str | None = None
+        self.journal: Path | None = None  # the file under way, or what a crash has left of it
+        self.directory = self.path if self.path.is_dir() else self.path.parent  # where the files are
         self.sizes: Sizes | None = None  # of all steps; known from the first that is read
         self._loaded: tuple[str, dict[int, RawEpisode]] = "", {}
         if not self.path.exists():
@@ -77,16 +78,6 @@ class RunReader:
         """The file in which each episode lies; a journal while it is not finished."""
         return {index: self.directory / name for index, name in self.file_names.items()}
 
-    @property
-    def journal(self) -> Path | None:
-        """The file under way, or what a crash has left of it."""
-        return None if self._journal is None else self.path / self._journal
-
-    @property
-    def directory(self) -> Path:
-        """Where the files are."""
-        return self.path if self.path.is_dir() else self.path.parent
-
     def __len__(self) -> int:
         return len(self.file_names)
 
@@ -106,10 +97,8 @@ class RunReader:
         raw = self._raw(name).get(index)
         if raw is None:
             raise EpisodeError("it is missing", bag=path, episode=index)
-        if name == self._journal and raw.end is None:
-            episode = recovered(index, raw, self.facts, path)
-        else:
-            episode = assemble(index, raw, path)
+        cut_off = path == self.journal and raw.end is None
+        episode = recovered(index, raw, self.facts, path) if cut_off else assemble(index, raw, path)
         for step in episode.steps[:1]:
             sizes = Sizes.of(step)
             self.sizes = self.sizes or sizes
@@ -146,7 +135,7 @@ class RunReader:
 
         announced = Announced()
         try:
-            raw = read_file(path, announced, tolerate, journal=name == self._journal)
+            raw = read_file(path, announced, tolerate, journal=path == self.journal)
         except BagError as error:
             first = first_episode_of(name)
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
@@ -180,7 +169,7 @@ class RunReader:
         for name in set(names).difference(listing.finished):
             problem = f"{FILE_NAME} names {name!r}, which is missing"
             self.tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name)))
-        self._journal = listing.journal
+        self.journal = None if listing.journal is None else self.path / listing.journal
         return listing.finished
 
     def _index(self, names: list[str]) -> None:
@@ -214,17 +203,14 @@ class RunReader:
         return list(self._raw(name))
 
     def _index_journal(self) -> None:
-        name = self._journal
-        if name is None:
+        if self.journal is None:
             return
+        name = self.journal.name
         if (self.path / name.removesuffix(JOURNAL_SUFFIX)).exists():
-            self._journal = None  # it was finished under its final name and only its removal is missing
+            self.journal = None  # it was finished under its final name and only its removal is missing
             return
-        lock = RunLock(self.path)
-        try:
+        with closing(RunLock(self.path)) as lock:
             self.under_way = lock.held_elsewhere()
-        finally:
-            lock.release()
         with self.tolerated():
             for index, raw in self._raw(name).items():
                 if raw.end is not None or not self.under_way:

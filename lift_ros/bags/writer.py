@@ -85,7 +85,7 @@ class RunWriter:
             self._take_lock()
             self._metadata = self._begin(facts)
         except BaseException:
-            self._lock.release()
+            self._lock.close()
             raise
 
     def __enter__(self) -> RunWriter:
@@ -187,7 +187,7 @@ class RunWriter:
         if self._file is not None:
             self._file.release()
             self._file = None
-        self._lock.release()
+        self._lock.close()
 
     def _take_lock(self) -> None:
         # A reader holds the lock for an instant to see whether somebody records.

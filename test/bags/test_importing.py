@@ -29,14 +29,11 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
-from lift_ros.bags.importing.episodes import split_into_episodes
-from lift_ros.bags.importing.fields import fields_of, parse_path
-from lift_ros.bags.importing.foreign_bag import open_bag
+from lift_ros.bags.importing.foreign_bag import fields_of, open_bag, parse_path
 from lift_ros.bags.importing.images import to_rgb
-from lift_ros.bags.importing.importer import import_bag
+from lift_ros.bags.importing.importer import import_bag, split_into_episodes
 from lift_ros.bags.importing.mapping import Mapping, load_mapping, parse_mapping
-from lift_ros.bags.importing.samples import match, moving_rows, split_at_gaps
-from lift_ros.bags.importing.streams import read_streams
+from lift_ros.bags.importing.samples import match, moving_rows, read_streams, split_at_gaps
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Outcome, Source
 from lift_ros.errors import UserError

@@ -1,7 +1,7 @@
 """Bags that somebody else recorded, turned into runs: `load_mapping` reads what is what, `import_bag` does the rest.
 
-A bag becomes a run in this order: `mapping` (the user's file), `foreign_bag` (any bag as decoded messages), `fields`
-(paths into them), `streams` (numbers over time), `samples` (what was seen together), `episodes`, `importer`.
+A bag becomes a run in this order: `mapping` (the user's file), `foreign_bag` (any bag as decoded messages, and paths
+into them), `samples` (numbers over time, and what was seen together), `images`, `importer` (episodes).
 """
 
 from lift_ros.bags.importing.foreign_bag import open_bag
