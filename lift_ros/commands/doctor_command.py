@@ -192,9 +192,8 @@ def examine(bags: Path) -> Iterator[Finding]:
     """Yield the findings one after the other, as they come in."""
     yield check_python()
     facts = ros_facts()
-    yield check_ros(facts)
-    yield check_messages(facts)
-    yield check_round_trip(facts)
+    for check in (check_ros, check_messages, check_round_trip):
+        yield check(facts)
     yield check_discovery()
     yield check_disk(bags)
     yield check_torch()

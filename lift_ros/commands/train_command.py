@@ -17,6 +17,7 @@ from lift_ros.training.runs import RecordedRuns, load_runs
 
 _JUDGEMENTS = 20  # per training, unless told otherwise
 _CHECKPOINT_EVERY = 1000
+_PASSED_ON = ("out", "threads", "checkpoint_every", "resume", "tensorboard")
 _NUMBERS = {
     "evaluate_every": Key(int, low=1, optional=True),
     "threads": Key(int, low=1, optional=True),
@@ -83,15 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
                     recorded,
                     options,
                     action_radius=radius,
-                    out=arguments.out,
-                    threads=arguments.threads,
                     progress=not arguments.json,
                     judge=judge,
                     judge_every=arguments.evaluate_every or max(1, options.updates // _JUDGEMENTS),
-                    checkpoint_every=arguments.checkpoint_every,
-                    resume=arguments.resume,
                     stop=lambda: interrupts.requested,
-                    tensorboard=arguments.tensorboard,
+                    **{name: getattr(arguments, name) for name in _PASSED_ON},
                 )
                 _report(arguments, recorded, result)
         except KeyboardInterrupt:
