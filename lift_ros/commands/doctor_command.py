@@ -85,10 +85,8 @@ def ros_facts() -> dict[str, str]:
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Whether this Python is new enough."""
-    found = f"{platform.python_version()} ({sys.prefix})"
-    if version < (3, 10):
-        return Finding("Python", BAD, found, "use Python 3.10 or newer")
-    return Finding("Python", OK, found)
+    status, remedy = (BAD, "use Python 3.10 or newer") if version < (3, 10) else (OK, "")
+    return Finding("Python", status, f"{platform.python_version()} ({sys.prefix})", remedy)
 
 
 def check_ros(facts: dict[str, str]) -> Finding:

@@ -64,19 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = load_runs(arguments.runs, skip_bad=arguments.skip_bad)
     if scenario is not None:
         _check_sizes(scenario, recorded)
-    advice = scenario or recorded.scenario
-    options = make_options(arguments, advice)
+    options = make_options(arguments, scenario or recorded.scenario)
     radius = arguments.action_radius or (scenario or recorded).action_radius
     if radius is None:
         raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
     interrupts = Interrupts()
+    from lift_ros.evaluation.convergence import make_judge
     from lift_ros.training.trainer import train
 
-    judge = None
-    if scenario is not None:
-        from lift_ros.evaluation.convergence import make_judge
-
-        judge = make_judge(scenario, seed=options.seed)
+    judge = None if scenario is None else make_judge(scenario, seed=options.seed)
     with interrupts.installed():
         try:
             with interrupts.held():
@@ -98,11 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> TrainingOptions:
     """Return preset, scenario and command line merged, in this order."""
-    changes: dict[str, Any] = {
-        name: getattr(arguments, name)
-        for name in ("algorithm", "updates", "seed", "reward")
-        if getattr(arguments, name) is not None
-    }
+    given = {name: getattr(arguments, name) for name in ("algorithm", "updates", "seed", "reward")}
+    changes = {name: value for name, value in given.items() if value is not None}
     if arguments.no_shortcuts:
         changes["strategy"] = PLAIN
     for text in arguments.option:
