@@ -34,8 +34,7 @@ class GraphResult:
 
 def own_domain() -> int:
     """Return the user's ROS domain, or one that follows from this process, so that two runs do not meet."""
-    given = os.environ.get("ROS_DOMAIN_ID")
-    return int(given) if given else 1 + os.getpid() % 100
+    return int(os.environ.get("ROS_DOMAIN_ID") or 1 + os.getpid() % 100)
 
 
 def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s: float = 5.0) -> GraphResult:
@@ -47,8 +46,7 @@ def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s
     view = LiveView(int(wanted) or None, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:
-        status = RunStatus.from_json(line) if name == MONITOR else None
-        if status is not None:
+        if name == MONITOR and (status := RunStatus.from_json(line)) is not None:
             view.update(status)
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:

@@ -108,14 +108,13 @@ class Supervisor:
         self._selector.close()
 
     def _start(self, spec: ProcessSpec) -> None:
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment}
         process = subprocess.Popen(
             list(spec.command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             bufsize=0,  # reading what is there never waits
             stderr=subprocess.STDOUT,
-            env=environment,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment},
             start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then ends them in order
             preexec_fn=_die_with_parent,
         )
