@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from typing import Protocol, cast
+from types import ModuleType
 
 from lift_ros.errors import UserError
 
@@ -24,19 +24,9 @@ COMMANDS = {
 }
 
 
-class Command(Protocol):
-    """What a module of `lift_ros.commands` offers."""
-
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add this command's arguments."""
-
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do the work and return the exit status."""
-
-
-def _load(name: str) -> Command:
-    module = importlib.import_module(f"lift_ros.commands.{name}_command")
-    return cast(Command, module)
+def _load(name: str) -> ModuleType:
+    """Return the module of a command: `configure` adds its arguments, `run` does the work and returns the status."""
+    return importlib.import_module(f"lift_ros.commands.{name}_command")
 
 
 def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
@@ -50,25 +40,19 @@ def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def _print_error(command: str, sentence: object) -> None:
-    from lift_ros.console import print_error  # only now, so that `lift --help` is quick
-
-    print_error(command, sentence)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run `lift` and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
     selected = next((word for word in words if not word.startswith("-")), None)
     arguments = build_parser(selected).parse_args(words)
     try:
-        return _load(arguments.command).run(arguments)
-    except UserError as error:
-        _print_error(arguments.command, error)
-        return error.exit_status
-    except KeyboardInterrupt:
-        _print_error(arguments.command, "interrupted")
-        return 130
+        return int(_load(arguments.command).run(arguments))
+    except (UserError, KeyboardInterrupt) as error:
+        from lift_ros.console import print_error  # only now, so that `lift --help` is quick
+
+        sentence, status = (error, error.exit_status) if isinstance(error, UserError) else ("interrupted", 130)
+        print_error(arguments.command, sentence)
+        return status
 
 
 if __name__ == "__main__":

@@ -96,8 +96,7 @@ def _unbreakable(word: str) -> int:
 
 def fold(line: str, indent: str) -> str:
     """Return a line with what is too long for the output below it, indented; words and paths stay whole."""
-    width = output_width()
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(line, output_width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def print_error(command: str, error: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -22,39 +23,32 @@ def format_seconds(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+@dataclass(eq=False)
 class Progress:
     """Shows how far a job is, at which rate, and how long it will still take; writes to stderr."""
 
-    def __init__(
-        self,
-        total: int,
-        label: str,
-        unit: str = "steps",
-        *,
-        enabled: bool = True,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.total = total
+    total: int
+    label: str
+    unit: str = "steps"
+    _: KW_ONLY
+    enabled: bool = True
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self.done = 0
-        self._label = label
-        self._unit = unit
         self._note = ""
-        self._enabled = enabled
-        self._stream = stream or sys.stderr
-        self._clock = clock
-        self._bar = _make_bar(self._stream) if enabled and self._stream.isatty() else None
-        self._started = self._shown = clock()
+        self._bar = _make_bar(self.stream) if self.enabled and self.stream.isatty() else None
 
     def __enter__(self) -> Progress:
-        self._started = self._shown = self._clock()
+        self._started = self._shown = self.clock()
         if self._bar is not None:
             self._bar.add_task(self.text(), total=self.total)
             self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._enabled:
+        if self.enabled:
             self._show()
         if self._bar is not None:
             self._bar.stop()
@@ -65,15 +59,15 @@ class Progress:
         if note is not None:
             self._note = note
         pause = LINE_SECONDS if self._bar is None else REDRAW_SECONDS
-        if self._enabled and self._clock() - self._shown >= pause:
+        if self.enabled and self.clock() - self._shown >= pause:
             self._show()
 
     def text(self) -> str:
         """Return label, count, rate, time left (time taken once complete) and note as one line."""
-        elapsed = self._clock() - self._started
-        parts = [f"{self._label} {self.done}/{self.total} {self._unit}"]
+        elapsed = self.clock() - self._started
+        parts = [f"{self.label} {self.done}/{self.total} {self.unit}"]
         if self.done and elapsed > 0:
-            parts.append(f"{self.done / elapsed:.3g} {self._unit}/s")
+            parts.append(f"{self.done / elapsed:.3g} {self.unit}/s")
             left = elapsed / self.done * (self.total - self.done)
             parts.append(f"{format_seconds(left)} left" if self.done < self.total else f"in {format_seconds(elapsed)}")
         if self._note:
@@ -81,9 +75,9 @@ class Progress:
         return ", ".join(parts)
 
     def _show(self) -> None:
-        self._shown = self._clock()
+        self._shown = self.clock()
         if self._bar is None:
-            print(self.text(), file=self._stream, flush=True)
+            print(self.text(), file=self.stream, flush=True)
         else:
             self._bar.update(self._bar.task_ids[0], completed=self.done, description=self.text(), refresh=True)
 

@@ -28,6 +28,8 @@ from lift_ros.training.fitting import fit_to_runs
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
 
+WISHES = ("mode", "episodes", "p", "budget", "augmentation", "model", "data", "train_after")  # what a plan is made of
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
@@ -49,17 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Before the run is created: a wrong number must leave nothing behind.
     check_value("--processes", arguments.processes, Key(int, low=1))
     check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
-    plan = CollectionPlan.make(
-        scenario,
-        mode=arguments.mode,
-        episodes=arguments.episodes,
-        p=arguments.p if augmented else 0.0,
-        budget=arguments.budget,
-        augmentation=arguments.augmentation,
-        model=arguments.model,
-        data=arguments.data,
-        train_after=arguments.train_after if augmented else 0,
-    )
+    wishes = {name: getattr(arguments, name) for name in WISHES}
+    plan = CollectionPlan.make(scenario, **wishes if augmented else wishes | {"p": 0.0, "train_after": 0})
     episodes = check_value("--episodes", plan.episodes, COLLECTION_KEYS["episodes"])
     check_continuation(arguments.out, scenario)
     augmentor = _make_augmentor(plan, scenario) if augmented else None

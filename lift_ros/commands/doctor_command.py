@@ -85,10 +85,8 @@ def ros_facts() -> dict[str, str]:
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Whether this Python is new enough."""
-    found = f"{platform.python_version()} ({sys.prefix})"
-    if version < (3, 10):
-        return Finding("Python", BAD, found, "use Python 3.10 or newer")
-    return Finding("Python", OK, found)
+    status, remedy = (BAD, "use Python 3.10 or newer") if version < (3, 10) else (OK, "")
+    return Finding("Python", status, f"{platform.python_version()} ({sys.prefix})", remedy)
 
 
 def check_ros(facts: dict[str, str]) -> Finding:
@@ -192,9 +190,8 @@ def examine(bags: Path) -> Iterator[Finding]:
     """Yield the findings one after the other, as they come in."""
     yield check_python()
     facts = ros_facts()
-    yield check_ros(facts)
-    yield check_messages(facts)
-    yield check_round_trip(facts)
+    for check in (check_ros, check_messages, check_round_trip):
+        yield check(facts)
     yield check_discovery()
     yield check_disk(bags)
     yield check_torch()

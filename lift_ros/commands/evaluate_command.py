@@ -37,15 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
         policy = load_fitting_model(path, scenario.name, scenario.limits)
         models[str(path) if path.name in models else path.name] = policy
     total = len(models) + len(yardsticks(scenario))
+    sizes = {name: getattr(arguments, name) for name in ("contexts", "seeds", "steps")}
     with Progress(total, "evaluating", unit="policies", enabled=not arguments.json) as bar:
-        results = compare(
-            scenario,
-            models,
-            contexts=arguments.contexts,
-            seeds=arguments.seeds,
-            steps=arguments.steps,
-            advance=lambda name: bar.advance(1, note=name),
-        )
+        results = compare(scenario, models, **sizes, advance=lambda name: bar.advance(1, note=name))
     if arguments.plot is not None:
         from lift_ros.evaluation.plots import plot_convergence
 

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     minari.add_argument("--skip-bad", action="store_true", help="leave out episodes that cannot be read")
 
 
-def _export_minari(arguments: argparse.Namespace) -> int:
+def _export_minari(arguments: argparse.Namespace) -> None:
     from lift_ros.bags.exporting.minari import DATASETS_VARIABLE, export_minari
 
     report = export_minari(
@@ -41,19 +41,19 @@ def _export_minari(arguments: argparse.Namespace) -> int:
     for reason, count in report.left_out.items():
         print(f"left out {count} {reason}")
     print(f"open it with {DATASETS_VARIABLE}={report.folder} and minari.load_dataset({report.dataset_id!r})")
-    return 0
 
 
-def _export_onnx(arguments: argparse.Namespace) -> int:
+def _export_onnx(arguments: argparse.Namespace) -> None:
     from lift_ros.training.onnx_export import export_onnx
 
     if len(arguments.source) != 1:
         raise UserError(f"--to onnx takes one model file, not {len(arguments.source)}")
     export_onnx(arguments.source[0], arguments.out)
     print(f"{arguments.out} written")
-    return 0
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write what was asked for."""
-    return _export_minari(arguments) if arguments.to == "minari" else _export_onnx(arguments)
+    export = _export_minari if arguments.to == "minari" else _export_onnx
+    export(arguments)
+    return 0

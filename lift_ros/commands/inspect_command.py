@@ -166,15 +166,13 @@ def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[
     return summaries, written
 
 
-def inspect_scenario(
-    name: str, folder: Path | None, episodes: int, *, progress: bool
-) -> tuple[list[Expertness], list[Path]]:
+def inspect_scenario(arguments: argparse.Namespace) -> tuple[list[Expertness], list[Path]]:
     """Measure how many steps a scenario's logging policy takes over its initial step size, and draw it."""
-    scenario = load_scenario(name)
-    results = measure_expertness(scenario, episodes=episodes, progress=progress)
-    if folder is None:
+    scenario, episodes = load_scenario(arguments.scenario), arguments.episodes
+    results = measure_expertness(scenario, episodes=episodes, progress=not arguments.json)
+    if arguments.plots is None:
         return results, []
-    path = folder / f"{scenario.name}-expertness.png"
+    path = arguments.plots / f"{scenario.name}-expertness.png"
     plot_expertness(path, results, f"{scenario.name}: {scenario.logging_policy.name}, {episodes} episodes each")
     return results, [path]
 
@@ -185,17 +183,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("name at least one RUN, or --scenario NAME")
     result: dict[str, Any] = {}
     plots: list[Path] = []
-    progress = not arguments.json
     if arguments.runs:
         runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
         add_scores(arguments, runs)
         result["runs"] = [summary for summary, _ in runs]
         if arguments.plots is not None:
-            result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=progress)
+            result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=not arguments.json)
     if arguments.scenario is not None:
-        result["expertness"], drawn = inspect_scenario(
-            arguments.scenario, arguments.plots, arguments.episodes, progress=progress
-        )
+        result["expertness"], drawn = inspect_scenario(arguments)
         plots += drawn
     if arguments.json:
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))

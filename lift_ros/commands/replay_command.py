@@ -28,15 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
         from lift_ros.nodes.replay_node import replay
     except ImportError as error:
         raise UserError(f"replaying needs ROS 2, which cannot be imported ({error}); run `lift doctor`") from error
-    report = replay(
-        arguments.run,
-        rate=arguments.rate,
-        topics=arguments.topics,
-        loop=arguments.loop,
-        prefix=arguments.prefix,
-        wait=arguments.wait,
-        longest_pause=arguments.longest_pause,
-    )
+    names = ("rate", "topics", "loop", "prefix", "wait", "longest_pause")
+    report = replay(arguments.run, **{name: getattr(arguments, name) for name in names})
     for topic, count in report.published.items():
         print(f"{arguments.prefix}{topic}: {count} messages")
     for topic, reason in report.skipped.items():

@@ -17,6 +17,7 @@ from lift_ros.training.runs import RecordedRuns, load_runs
 
 _JUDGEMENTS = 20  # per training, unless told otherwise
 _CHECKPOINT_EVERY = 1000
+_PASSED_ON = ("out", "threads", "checkpoint_every", "resume", "tensorboard")
 _NUMBERS = {
     "evaluate_every": Key(int, low=1, optional=True),
     "threads": Key(int, low=1, optional=True),
@@ -63,19 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = load_runs(arguments.runs, skip_bad=arguments.skip_bad)
     if scenario is not None:
         _check_sizes(scenario, recorded)
-    advice = scenario or recorded.scenario
-    options = make_options(arguments, advice)
+    options = make_options(arguments, scenario or recorded.scenario)
     radius = arguments.action_radius or (scenario or recorded).action_radius
     if radius is None:
         raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
     interrupts = Interrupts()
+    from lift_ros.evaluation.convergence import make_judge
     from lift_ros.training.trainer import train
 
-    judge = None
-    if scenario is not None:
-        from lift_ros.evaluation.convergence import make_judge
-
-        judge = make_judge(scenario, seed=options.seed)
+    judge = None if scenario is None else make_judge(scenario, seed=options.seed)
     with interrupts.installed():
         try:
             with interrupts.held():
@@ -83,15 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
                     recorded,
                     options,
                     action_radius=radius,
-                    out=arguments.out,
-                    threads=arguments.threads,
                     progress=not arguments.json,
                     judge=judge,
                     judge_every=arguments.evaluate_every or max(1, options.updates // _JUDGEMENTS),
-                    checkpoint_every=arguments.checkpoint_every,
-                    resume=arguments.resume,
                     stop=lambda: interrupts.requested,
-                    tensorboard=arguments.tensorboard,
+                    **{name: getattr(arguments, name) for name in _PASSED_ON},
                 )
                 _report(arguments, recorded, result)
         except KeyboardInterrupt:
@@ -101,11 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> TrainingOptions:
     """Return preset, scenario and command line merged, in this order."""
-    changes: dict[str, Any] = {
-        name: getattr(arguments, name)
-        for name in ("algorithm", "updates", "seed", "reward")
-        if getattr(arguments, name) is not None
-    }
+    given = {name: getattr(arguments, name) for name in ("algorithm", "updates", "seed", "reward")}
+    changes = {name: value for name, value in given.items() if value is not None}
     if arguments.no_shortcuts:
         changes["strategy"] = PLAIN
     for text in arguments.option:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> 
     success = f"{status.episodes_reached / status.episodes_seen:.0%}" if status.episodes_seen else "–"
     share = f"{status.augmented_steps / status.steps_done:.0%}" if status.steps_done else "–"
     mean = f"{status.mean_steps:.1f}" if status.mean_steps == status.mean_steps else "–"
-    left = _time_left(status, episodes_wanted, elapsed_s)
+    left = ""
+    if episodes_wanted and status.episodes_seen:
+        remaining = max(0, episodes_wanted - status.episodes_done) * elapsed_s / status.episodes_seen
+        left = f"about {remaining:.0f} s left"
     lines = [
         f"episodes {status.episodes_done}{of}   success {success}   steps per episode {mean}   {left}",
         f"episode {status.episode}, step {status.step}   {status.steps_per_second:.0f} steps/s   augmented {share}",
@@ -77,37 +80,26 @@ def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> 
     return "\n".join(lines)
 
 
-def _time_left(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> str:
-    if not episodes_wanted or not status.episodes_seen:
-        return ""
-    remaining = max(0, episodes_wanted - status.episodes_done) * elapsed_s / status.episodes_seen
-    return f"about {remaining:.0f} s left"
-
-
+@dataclass(eq=False)
 class LiveView:
     """Keeps the view at the bottom of a terminal with logs scrolling above; elsewhere prints one line now and then."""
 
-    def __init__(
-        self,
-        episodes_wanted: int | None = None,
-        *,
-        stream: TextIO | None = None,
-        plain_interval_s: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._wanted = episodes_wanted
-        self._stream = stream or sys.stdout
-        self._live = _make_live(self._stream) if self._stream.isatty() else None
-        self._interval_s = plain_interval_s
-        self._clock = clock
-        self._began = clock()
+    episodes_wanted: int | None = None
+    _: KW_ONLY
+    stream: TextIO = field(default_factory=lambda: sys.stdout)
+    plain_interval_s: float = 5.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._live = _make_live(self.stream) if self.stream.isatty() else None
+        self._began = self.clock()
         self._printed_at = float("-inf")
         self.status = RunStatus()
 
     def log(self, line: str) -> None:
         """Print a log line above the view."""
         if self._live is None:
-            print(line, file=self._stream, flush=True)
+            print(line, file=self.stream, flush=True)
         else:
             self._live.console.out(line, highlight=False)
 
@@ -117,8 +109,8 @@ class LiveView:
         if self._live is not None:
             self._live.start()
             self._live.update(self._text(), refresh=True)
-        elif self._clock() - self._printed_at >= self._interval_s:
-            self._printed_at = self._clock()
+        elif self.clock() - self._printed_at >= self.plain_interval_s:
+            self._printed_at = self.clock()
             self._print_line()
 
     def close(self) -> None:
@@ -129,10 +121,10 @@ class LiveView:
             self._print_line()
 
     def _text(self) -> str:
-        return render(self.status, self._wanted, self._clock() - self._began)
+        return render(self.status, self.episodes_wanted, self.clock() - self._began)
 
     def _print_line(self) -> None:
-        print(self._text().replace("\n", "   "), file=self._stream, flush=True)
+        print(self._text().replace("\n", "   "), file=self.stream, flush=True)
 
 
 def _make_live(stream: TextIO) -> Live:

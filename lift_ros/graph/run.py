@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
@@ -35,30 +34,25 @@ class GraphResult:
 
 def own_domain() -> int:
     """Return the user's ROS domain, or one that follows from this process, so that two runs do not meet."""
-    given = os.environ.get("ROS_DOMAIN_ID")
-    return int(given) if given else 1 + os.getpid() % 100
+    return int(os.environ.get("ROS_DOMAIN_ID") or 1 + os.getpid() % 100)
 
 
-def run_graph(
-    options: GraphOptions, *, show_logs: bool = True, stream: TextIO | None = None, plain_interval_s: float = 5.0
-) -> GraphResult:
+def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s: float = 5.0) -> GraphResult:
     """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
-    output = stream or sys.stdout
     rows = graph_nodes(options)
     before = set(RunReader(options.run).episode_indices) if options.run.exists() else set()
     wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
-    print(describe_graph(options), file=output, flush=True)
-    view = LiveView(int(wanted) or None, stream=output, plain_interval_s=plain_interval_s)
+    print(describe_graph(options), flush=True)
+    view = LiveView(int(wanted) or None, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:
-        status = RunStatus.from_json(line) if name == MONITOR else None
-        if status is not None:
+        if name == MONITOR and (status := RunStatus.from_json(line)) is not None:
             view.update(status)
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
         specs = process_specs(rows, options.namespace, Path(folder), own_domain())
         log = view.log if show_logs else lambda _line: None
-        with Supervisor(specs, on_line=on_line, log=log, colour=output.isatty()) as supervisor:
+        with Supervisor(specs, on_line=on_line, log=log) as supervisor:
             supervisor.run(interrupted)
             completed = not interrupted()
     return GraphResult(completed, _outcomes(options.run, before))

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from lift_ros.errors import UserError
 
@@ -53,38 +53,29 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
+@dataclass(eq=False)
 class Supervisor:
     """Starts processes in the given order and ends them in the same one: what asks stops before what answers."""
 
-    def __init__(
-        self,
-        specs: Sequence[ProcessSpec],
-        *,
-        on_line: Callable[[str, str], None] | None = None,
-        log: Callable[[str], None] | None = None,
-        colour: bool | None = None,
-        grace_s: float = 10.0,
-        restart_delay_s: float = 0.5,
-    ) -> None:
-        self._specs = list(specs)
-        self._on_line = on_line
-        self._log = log or (lambda line: print(line, flush=True))
-        self._colour = sys.stdout.isatty() if colour is None else colour
-        self._grace_s = grace_s
-        self._restart_delay_s = restart_delay_s
+    specs: Sequence[ProcessSpec]
+    _: KW_ONLY
+    log: Callable[[str], None]
+    on_line: Callable[[str, str], None] = lambda _name, _line: None
+    colour: bool = field(default_factory=lambda: sys.stdout.isatty())
+    grace_s: float = 10.0
+    restart_delay_s: float = 0.5
+
+    def __post_init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._children: list[_Child] = []
         self._restarts_due: list[tuple[float, ProcessSpec]] = []
-        self._width = max((len(spec.name) for spec in specs), default=0)
+        self._width = max((len(spec.name) for spec in self.specs), default=0)
         self.restarts: Counter[str] = Counter()
 
     def __enter__(self) -> Supervisor:
-        for spec in self._specs:
+        for spec in self.specs:
             self._start(spec)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shut_down()
 
     def pid(self, name: str) -> int:
         """Return the process id of the latest process of that name."""
@@ -103,13 +94,10 @@ class Supervisor:
         for due in [due for due in self._restarts_due if due[0] <= now]:
             self._restarts_due.remove(due)
             self._start(due[1])
-        if not self._selector.get_map():
-            time.sleep(min(timeout_s, 0.05))
-            return
         for key, _ in self._selector.select(timeout_s):
             self._read(key.data)
 
-    def shut_down(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Interrupt the processes in order, waiting for each; kill what does not end within the grace time."""
         self._restarts_due.clear()
         for child in self._children:
@@ -120,14 +108,13 @@ class Supervisor:
         self._selector.close()
 
     def _start(self, spec: ProcessSpec) -> None:
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment}
         process = subprocess.Popen(
             list(spec.command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             bufsize=0,  # reading what is there never waits
             stderr=subprocess.STDOUT,
-            env=environment,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment},
             start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then ends them in order
             preexec_fn=_die_with_parent,
         )
@@ -164,16 +151,15 @@ class Supervisor:
 
     def _emit(self, child: _Child, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
-        if self._on_line is not None:
-            self._on_line(child.spec.name, text)
+        self.on_line(child.spec.name, text)
         if not child.spec.quiet and text:
-            self._log(self._prefix(child.spec) + text)
+            self.log(self._prefix(child.spec) + text)
 
     def _prefix(self, spec: ProcessSpec) -> str:
         label = f"[{spec.name:<{self._width}}] "
-        if not self._colour:
+        if not self.colour:
             return label
-        colour = _COLOURS[self._specs.index(spec) % len(_COLOURS)]
+        colour = _COLOURS[self.specs.index(spec) % len(_COLOURS)]
         return f"\x1b[{colour}m{label}\x1b[0m"
 
     def _check_ends(self) -> bool:
@@ -196,8 +182,8 @@ class Supervisor:
                 f"{spec.name} {status} and has no restarts left ({spec.restarts} allowed); its log says why"
             )
         self.restarts[spec.name] += 1
-        self._log(self._prefix(spec) + f"{status}; restart {self.restarts[spec.name]} of {spec.restarts}")
-        self._restarts_due.append((time.monotonic() + self._restart_delay_s, spec))
+        self.log(self._prefix(spec) + f"{status}; restart {self.restarts[spec.name]} of {spec.restarts}")
+        self._restarts_due.append((time.monotonic() + self.restart_delay_s, spec))
 
     def _interrupt(self, child: _Child) -> None:
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -205,11 +191,11 @@ class Supervisor:
                 return
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.process.pid, sent)
-            deadline = time.monotonic() + self._grace_s / 2
+            deadline = time.monotonic() + self.grace_s / 2
             while child.process.poll() is None and time.monotonic() < deadline:
                 self.poll(0.02)
             if child.process.poll() is None:
-                self._log(self._prefix(child.spec) + f"did not end on {sent.name} within {self._grace_s / 2:g} s")
+                self.log(self._prefix(child.spec) + f"did not end on {sent.name} within {self.grace_s / 2:g} s")
         child.process.wait()
 
     def _drain(self, child: _Child) -> None:
