@@ -122,8 +122,7 @@ def _converge_batched(
         if batch.reached.all():
             distances[:, step + 1 :] = batch.distances[:, None]
             break
-    arrivals = np.where(batch.reached, batch.steps, np.nan)
-    return Convergence(distances, arrivals)
+    return Convergence(distances, np.where(batch.reached, batch.steps, np.nan))
 
 
 def _converge_one_by_one(

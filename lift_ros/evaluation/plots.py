@@ -90,10 +90,13 @@ def plot_trajectories(episodes: Sequence[Episode], path: str | Path, title: str 
     for panel in panels[len(pairs) :]:
         panel.set_visible(False)
     for panel, pair in zip(panels, pairs, strict=False):
-        draw_steps(panel, shown, [line[:, pair] for line in lines])
+        flat = [line[:, pair] for line in lines]
+        draw_steps(panel, shown, flat)
         panel.set(xlabel=names[pair[0]], ylabel=names[pair[1]])
         if size > 1:
-            _mark_ends(panel, [line[:, pair] for line in lines], relative)
+            panel.scatter(*np.array([line[0] for line in flat]).T, s=8, color="black", zorder=3, label="start")
+            if relative:
+                panel.scatter(0.0, 0.0, s=50, marker="*", color="#2ca02c", zorder=4, label="goal")
             panel.set_aspect("equal", adjustable="datalim")
     note = f" (the first {AXES_LIMIT} of {size} axes)" if size > AXES_LIMIT else ""
     figure.suptitle(f"{title}{note}{_count(shown, episodes)}", fontsize=10)
@@ -189,10 +192,3 @@ def _choose(episodes: Sequence[Episode]) -> list[Episode]:
 
 def _count(shown: Sequence[Episode], episodes: Sequence[Episode]) -> str:
     return f", {len(shown)} of {len(episodes)} episodes" if len(shown) < len(episodes) else ""
-
-
-def _mark_ends(axes: Any, lines: Sequence[FloatArray], relative: bool) -> None:
-    starts = np.array([line[0] for line in lines])
-    axes.scatter(*starts.T, s=8, color="black", zorder=3, label="start")
-    if relative:
-        axes.scatter(0.0, 0.0, s=50, marker="*", color="#2ca02c", zorder=4, label="goal")
