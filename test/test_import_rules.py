@@ -147,7 +147,7 @@ def test_no_two_files_need_each_other() -> None:
         ("nodes/convert.py", "lift_ros.msg.Step", True),
         ("policies/learned.py", "torch", False),
         ("policies/model_file.py", "safetensors.numpy", True),
-        ("policies/direct.py", "torch.nn", False),
+        ("policies/displacement.py", "torch.nn", False),
         ("evaluation/scores.py", "d3rlpy", False),
         ("shortcuts/picker.py", "d3rlpy.dataset", True),
         ("shortcuts/sampler.py", "d3rlpy.dataset", False),

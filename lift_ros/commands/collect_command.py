@@ -24,9 +24,8 @@ from lift_ros.policies.augmentations import LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
-from lift_ros.training.fitting import fit_to_runs
 from lift_ros.training.options import preset
-from lift_ros.training.runs import load_runs
+from lift_ros.training.runs import fit_to_runs, load_runs
 
 WISHES = ("mode", "episodes", "p", "budget", "augmentation", "model", "data", "train_after")  # what a plan is made of
 

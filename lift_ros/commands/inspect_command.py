@@ -15,8 +15,9 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
 from lift_ros.console import attribute_table, for_programs
 from lift_ros.errors import UserError
-from lift_ros.evaluation.expertness_plot import Expertness, measure_expertness, plot_expertness
+from lift_ros.evaluation.convergence import Expertness, measure_expertness
 from lift_ros.evaluation.paths import distances
+from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
 from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
@@ -141,8 +142,6 @@ def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[
 
     Runs of the same name are told apart by their number; runs without steps have nothing to draw.
     """
-    from lift_ros.evaluation.plots import plot_distances, plot_shortcuts, plot_trajectories
-
     names = [Path(summary.run).resolve().name for summary, _ in runs]
     labels = [name if names.count(name) == 1 else f"{name}-{number}" for number, name in enumerate(names)]
     summaries: list[ShortcutSummary] = []

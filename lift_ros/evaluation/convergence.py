@@ -1,15 +1,20 @@
-"""How policies converge: the distance to the goal after each step over many fresh contexts, side by side in a table."""
+"""How policies converge: the distance to the goal after each step over many fresh contexts, side by side in a table.
+
+And how expert a logging policy is: the steps it takes to the goal over its initial step size l.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from lift_ros.array_types import FloatArray
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, begin_episode, inform
@@ -20,6 +25,7 @@ from lift_ros.scenario import OPTIMAL, Scenario
 from lift_ros.seeds import derive_seed
 
 DEFAULT_STEPS = 50
+EXPERTNESS_SIZES = (0.0125, 0.025, 0.05, 0.1)
 REPORTED_STEPS = (5, 10, 30)
 LOGGING_POLICY = "logging policy"
 DIRECT = "direct"
@@ -116,8 +122,7 @@ def _converge_batched(
         if batch.reached.all():
             distances[:, step + 1 :] = batch.distances[:, None]
             break
-    arrivals = np.where(batch.reached, batch.steps, np.nan)
-    return Convergence(distances, arrivals)
+    return Convergence(distances, np.where(batch.reached, batch.steps, np.nan))
 
 
 def _converge_one_by_one(
@@ -214,3 +219,51 @@ def make_judge(scenario: Scenario, *, contexts: int = 50, seed: int = 0) -> Call
         }
 
     return judge
+
+
+@dataclass(frozen=True)
+class Expertness:
+    """What the logging policy with initial step size `step` needs; the step counts are over all episodes."""
+
+    step: float
+    mean: float
+    lower_quartile: float
+    upper_quartile: float
+    reached: float  # share of episodes
+
+
+def measure_expertness(
+    scenario: Scenario,
+    steps: Sequence[float] = EXPERTNESS_SIZES,
+    episodes: int = 50,
+    seed: int = 0,
+    *,
+    progress: bool = False,
+) -> list[Expertness]:
+    """Run the scenario's logging policy with each initial step size, on the same starts and contexts."""
+    if episodes < 1:
+        raise UserError(f"the expertness curve needs at least 1 episode per step size, not {episodes}")
+    results = []
+    for step in steps:
+        finished = collect(with_step(scenario, step), episodes=episodes, seed=seed, progress=progress)
+        counts = [len(episode.steps) for episode in finished]
+        reached = np.mean([episode.outcome is Outcome.REACHED for episode in finished])
+        low, high = np.quantile(counts, (0.25, 0.75))
+        results.append(Expertness(step, float(np.mean(counts)), float(low), float(high), float(reached)))
+    return results
+
+
+def with_step(scenario: Scenario, step: float) -> Scenario:
+    """Return the scenario with another initial step size of its logging policy."""
+    policy = scenario.logging_policy
+    if "step" not in policy.arguments:
+        raise UserError(
+            f"logging policy {policy.name!r} of scenario {scenario.name} has no argument 'step', "
+            "so there is no expertness to vary"
+        )
+    if not 0 < step <= scenario.action_radius:
+        raise UserError(
+            f"step size {step:g} must be above 0 and at most the action radius {scenario.action_radius:g} "
+            f"of scenario {scenario.name}"
+        )
+    return replace(scenario, logging_policy=replace(policy, arguments={**policy.arguments, "step": step}))

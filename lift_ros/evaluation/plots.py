@@ -1,10 +1,11 @@
-"""Plots of trajectories, distances, shortcuts and convergence as image files, and what all figures share."""
+"""Plots of trajectories, distances, shortcuts, convergence and expertness as image files, and what figures share."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.bags.contents import seen_part
 from lift_ros.collection.records import Episode, Source
 from lift_ros.errors import UserError
-from lift_ros.evaluation.convergence import Convergence, quartiles
+from lift_ros.evaluation.convergence import Convergence, Expertness, quartiles
 from lift_ros.evaluation.paths import distances, evenly, goal_of, trajectory
 
 DOTS_PER_INCH = 150
@@ -89,10 +90,13 @@ def plot_trajectories(episodes: Sequence[Episode], path: str | Path, title: str 
     for panel in panels[len(pairs) :]:
         panel.set_visible(False)
     for panel, pair in zip(panels, pairs, strict=False):
-        draw_steps(panel, shown, [line[:, pair] for line in lines])
+        flat = [line[:, pair] for line in lines]
+        draw_steps(panel, shown, flat)
         panel.set(xlabel=names[pair[0]], ylabel=names[pair[1]])
         if size > 1:
-            _mark_ends(panel, [line[:, pair] for line in lines], relative)
+            panel.scatter(*np.array([line[0] for line in flat]).T, s=8, color="black", zorder=3, label="start")
+            if relative:
+                panel.scatter(0.0, 0.0, s=50, marker="*", color="#2ca02c", zorder=4, label="goal")
             panel.set_aspect("equal", adjustable="datalim")
     note = f" (the first {AXES_LIMIT} of {size} axes)" if size > AXES_LIMIT else ""
     figure.suptitle(f"{title}{note}{_count(shown, episodes)}", fontsize=10)
@@ -125,6 +129,26 @@ def plot_convergence(path: str | Path, results: Mapping[str, Convergence], thres
     curves = {name: quartiles(result.distances) for name, result in results.items()}
     draw_quartiles(axes, curves, colours, threshold)
     axes.set_title(title)
+    axes.legend(fontsize=8)
+    save_figure(figure, path)
+
+
+def plot_expertness(path: str | Path, results: Sequence[Expertness], title: str) -> None:
+    """Draw the curve of what was measured."""
+    sizes, means, low, high, reached = zip(*map(astuple, results), strict=True)
+    figure = make_figure(5.6, 4.0)
+    axes = figure.subplots()
+    axes.fill_between(sizes, low, high, alpha=0.2, linewidth=0, label="quartiles")
+    axes.plot(sizes, means, marker="o", label="mean")
+    for size, mean, share in zip(sizes, means, reached, strict=True):
+        if share < 1:
+            axes.annotate(f"{share:.0%} reached", (size, mean), fontsize=7)
+    axes.set(xscale="log", yscale="log", xlabel="initial step size l", ylabel="steps per episode")
+    axes.set_xticks(sizes, [f"{size:g}" for size in sizes], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_title(title, fontsize=10)
     axes.legend(fontsize=8)
     save_figure(figure, path)
 
@@ -168,10 +192,3 @@ def _choose(episodes: Sequence[Episode]) -> list[Episode]:
 
 def _count(shown: Sequence[Episode], episodes: Sequence[Episode]) -> str:
     return f", {len(shown)} of {len(episodes)} episodes" if len(shown) < len(episodes) else ""
-
-
-def _mark_ends(axes: Any, lines: Sequence[FloatArray], relative: bool) -> None:
-    starts = np.array([line[0] for line in lines])
-    axes.scatter(*starts.T, s=8, color="black", zorder=3, label="start")
-    if relative:
-        axes.scatter(0.0, 0.0, s=50, marker="*", color="#2ca02c", zorder=4, label="goal")

@@ -165,12 +165,10 @@ def _figures(content: ReportContent) -> Iterator[tuple[str, Any, str]]:
         yield "Trajectories", paths, "Steps of the routine are blue, steps of the learned policy are red."
     yield "Steps per episode", steps_per_episode(phases), "In the order in which they were made."
     if Phase.LIFT_COLLECTION in phases:
-        figure = augmentations(phases[Phase.LIFT_COLLECTION])
         caption = "How often the augmentor acted while collecting, and what became of its proposals."
-        yield "Augmentations", figure, caption
+        yield "Augmentations", augmentations(phases[Phase.LIFT_COLLECTION]), caption
     if content.frames:
-        strip = frame_strip(content.frames)
-        yield "The learned policy at work", strip, "One evaluation episode, rendered."
+        yield "The learned policy at work", frame_strip(content.frames), "One evaluation episode, rendered."
 
 
 def _section(title: str, figure: Any, caption: str) -> str:

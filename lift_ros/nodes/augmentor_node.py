@@ -15,7 +15,7 @@ from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
-from lift_ros.training.fitting import fit_to_runs
+from lift_ros.training.runs import fit_to_runs
 
 
 class Augmentor(PolicyNode):

@@ -1,4 +1,4 @@
-"""What scripted routines read from an observation: the displacement s − s_W that is still to be removed."""
+"""The displacement s − s_W that is still to be removed, as routines read it, and the policy that goes straight."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
+from lift_ros.positioning.ball import shorten
 
 
 class DisplacementReader:
@@ -40,3 +41,19 @@ class DisplacementReader:
             if displacement.any():
                 return block, displacement
         return blocks - 1, values[-self.dim :]
+
+
+class DirectPolicy:
+    """Proposes clip_λ(s_W − s): the largest possible step towards the goal, as if nothing distorted it."""
+
+    def __init__(self, dim: int, action_radius: float, goal: Sequence[float] | None = None) -> None:
+        self._reader = DisplacementReader(dim, goal)
+        self._radius = float(action_radius)
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Return the largest possible step towards the goal."""
+        _, displacement = self._reader.read(observation)
+        return shorten(-displacement, self._radius)

@@ -8,7 +8,7 @@ from typing import Any
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
 from lift_ros.policies.coordinate_walk import DEFAULT_STEP, STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
-from lift_ros.policies.direct import DirectPolicy
+from lift_ros.policies.displacement import DirectPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.policies.routines import load_routine
 

@@ -39,23 +39,19 @@ def _nearest_image(matrix: FloatArray, target: FloatArray, radius: float) -> Flo
     return np.asarray(right.T @ solution(low))
 
 
-def _linear_part(distortion: Distortion, position: FloatArray, context: FloatArray) -> FloatArray:
-    """Return the matrix g(s, W) of a distortion s + g(s, W)·a, read off its movements along the axes."""
-    origin = position[None, :]
-    return (distortion(origin, np.eye(distortion.dim), context) - origin).T
-
-
 def _solve_linear(
     distortion: Distortion, position: FloatArray, target: FloatArray, context: FloatArray, radius: float
 ) -> FloatArray:
-    return _nearest_image(_linear_part(distortion, position, context), target, radius)
+    # The matrix g(s, W) of a distortion s + g(s, W)·a is read off its movements along the axes.
+    origin = position[None, :]
+    return _nearest_image((distortion(origin, np.eye(distortion.dim), context) - origin).T, target, radius)
 
 
 def _solve_square_root(
     distortion: Distortion, position: FloatArray, target: FloatArray, context: FloatArray, radius: float
 ) -> FloatArray:
     # With b = √‖a‖·a the movement is linear in b, and ‖b‖ = ‖a‖^1.5. On unit vectors a and b agree.
-    image = _nearest_image(_linear_part(distortion, position, context), target, radius**1.5)
+    image = _solve_linear(distortion, position, target, context, radius**1.5)
     length = float(np.linalg.norm(image))
     return image / length ** (1 / 3) if length > 0 else image
 

@@ -96,7 +96,10 @@ def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> P
             f"routine {spec} is neither a class nor a generator function: "
             f"write a class with reset() and act(observation), or a function that yields actions"
         )
-    _check_arguments(spec, target, arguments, first=() if is_class else ("observation",))
+    try:
+        inspect.signature(target).bind(*(() if is_class else ("observation",)), **arguments)
+    except TypeError as error:
+        raise UserError(f"routine {spec} cannot be called with arguments {dict(arguments)}: {error}") from error
     if not is_class:
         return WatchedPolicy(GeneratorPolicy(target, arguments, spec), action_size, spec)
     for method in ("reset", "act"):
@@ -129,10 +132,3 @@ def _find(spec: str) -> Any:
         names = [name for name in vars(module) if not name.startswith("_")]
         raise UserError(f"routine {spec}: module {module_name!r} has no {attribute!r}; {nearest(attribute, names)}")
     return getattr(module, attribute)
-
-
-def _check_arguments(spec: str, target: Any, arguments: Mapping[str, Any], first: tuple[str, ...]) -> None:
-    try:
-        inspect.signature(target).bind(*first, **arguments)
-    except TypeError as error:
-        raise UserError(f"routine {spec} cannot be called with arguments {dict(arguments)}: {error}") from error

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lift_ros.lazy import lazily
-from lift_ros.shortcuts.candidates import candidates
-from lift_ros.shortcuts.rule import STRATEGIES
+from lift_ros.shortcuts.rule import STRATEGIES, candidates
 from lift_ros.shortcuts.sampler import ShortcutBatch, ShortcutSampler
 
 if TYPE_CHECKING:

@@ -23,11 +23,9 @@ class Draws:
         self._rows = rows
         self._nodes = nodes
         self._strategy = strategy
-        self._size = nodes.sums.shape[1]
         # What one draw needs lies side by side, since a look at memory far away costs more than all arithmetic.
         span = rows.last if rows.table is None else rows.count
         self._facts: FloatArray = np.column_stack((rows.node, rows.first, span, rows.low, rows.high))
-        self._reached = nodes.reached
         if rows.table is None:
             self._record: FloatArray = np.column_stack((nodes.sums, nodes.level, nodes.gain, nodes.reached))
 
@@ -65,12 +63,12 @@ class Draws:
         offset = np.take(self._rows.table, offset).astype(np.int64)
         if self._strategy == "uniform":
             return offset, np.ones(offset.shape, dtype=bool)
-        return offset, self._accepted(np.take(self._reached, start + offset), low, high, draw)
+        return offset, self._accepted(np.take(self._nodes.reached, start + offset), low, high, draw)
 
     def _accepted_on_the_fly(
         self, start: IntArray, offset: IntArray, low: FloatArray, high: FloatArray, draw: FloatArray
     ) -> BoolArray:
-        size = self._size
+        size = self._nodes.sums.shape[1]
         begin = np.take(self._record, start, axis=0)
         end = np.take(self._record, start + offset, axis=0)
         chord = end[..., :size] - begin[..., :size]
@@ -115,7 +113,7 @@ class Draws:
         else:
             offset = index + 1
             mass = self._nodes.admissible(start, start + offset).astype(np.float64)
-        mass *= self._mass(self._reached[start + offset], rows.low[row][owner], rows.high[row][owner])
+        mass *= self._mass(self._nodes.reached[start + offset], rows.low[row][owner], rows.high[row][owner])
         cumulative = np.concatenate(([0.0], np.cumsum(mass)))
         before, after = cumulative[stop - span], cumulative[stop]
         target = before + rng.random(len(row)) * (after - before)

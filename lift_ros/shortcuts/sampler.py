@@ -86,7 +86,6 @@ class ShortcutSampler:
         self._rng = generator(seed, "shortcuts") if rng is None else rng
         rule = Rule(gamma, C, action_radius, "uniform" if strategy == PLAIN else strategy)
         self._terminated = np.asarray(terminated, dtype=bool).reshape(-1)
-        self._truncated = not self._terminated.all()
         closed = self._terminated if final_observations is None else np.ones_like(self._terminated)
         nodes = make_nodes(actions, rewards, offsets, closed, rule)
         self._sums = nodes.sums
@@ -177,8 +176,7 @@ class ShortcutSampler:
         next_observations = self._seen(after)
         next_observations[ended] = 0 if self._finals is None else self._finals[episode[ended]]
         terminals = last.astype(np.float32)
-        if self._truncated:
-            terminals[ended] = self._terminated[episode[ended]]
+        terminals[ended] = self._terminated[episode[ended]]
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,

@@ -22,7 +22,15 @@ def placement_errors(positions: npt.ArrayLike, actions: npt.ArrayLike) -> FloatA
     led that was never made: what remains is the part of the movement that regrouping actions cannot explain, and
     exactly zero where f(s, a, W) = s + W·a.
     """
-    path, done = _trajectory(positions, actions)
+    path, done = np.asarray(positions, dtype=np.float64), np.asarray(actions, dtype=np.float64)
+    done = done.reshape(len(done), -1)
+    if path.ndim != 2 or len(path) != len(done) + 1 or not len(done):
+        raise UserError(
+            f"positions have the shape {path.shape} for {len(done)} actions, but must hold one vector per step and the "
+            "final one."
+        )
+    if not (np.isfinite(path).all() and np.isfinite(done).all()):
+        raise UserError("Positions or actions hold NaN or infinity; leave that episode out.")
     sums = np.concatenate((np.zeros((1, done.shape[1])), np.cumsum(done, axis=0)))
     response = np.linalg.lstsq(done, np.diff(path, axis=0), rcond=None)[0]
     return np.where(_later(len(done)), _distances(path - sums @ response)[:-1], np.nan)
@@ -114,19 +122,6 @@ def _path_lengths(actions: FloatArray) -> FloatArray:
     vectors = actions.reshape(len(actions), -1)
     path = np.concatenate(([0.0], np.cumsum(np.linalg.norm(vectors, axis=1))))
     return np.where(_later(len(vectors)), path[None, :] - path[:-1, None], np.nan)
-
-
-def _trajectory(positions: npt.ArrayLike, actions: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    path, done = np.asarray(positions, dtype=np.float64), np.asarray(actions, dtype=np.float64)
-    done = done.reshape(len(done), -1)
-    if path.ndim != 2 or len(path) != len(done) + 1 or not len(done):
-        raise UserError(
-            f"positions have the shape {path.shape} for {len(done)} actions, but must hold one vector per step and the "
-            "final one."
-        )
-    if not (np.isfinite(path).all() and np.isfinite(done).all()):
-        raise UserError("Positions or actions hold NaN or infinity; leave that episode out.")
-    return path, done
 
 
 def _quantile(values: FloatArray, quantile: float) -> float:

@@ -77,15 +77,9 @@ class _Critic:
         most = max(1, block_rows(max(options.hidden)) // candidates)
         self._block = math.ceil(options.batch_size / math.ceil(options.batch_size / most))
         self._samples = DensePass(self.online, self._block * candidates)
-        self._data = DensePass(self.online, options.batch_size)
-        self._targets = DensePass(self.target, options.batch_size)
+        self.data_pass = DensePass(self.online, options.batch_size)
+        self.target_pass = DensePass(self.target, options.batch_size)
         self._ones = torch.ones(options.batch_size, 1)
-
-    def target_values(self, inputs: torch.Tensor) -> torch.Tensor:
-        return self._targets.forward(inputs)[:, 0]
-
-    def data_values(self, inputs: torch.Tensor) -> torch.Tensor:
-        return self._data.forward(inputs)[:, 0]
 
     def conservative(self, samples: torch.Tensor, log_probabilities: torch.Tensor) -> float:
         """Return the mean log-sum-exp over sampled actions and leave its gradient in `gradient`."""
@@ -107,14 +101,14 @@ class _Critic:
     def descend(self, inputs: torch.Tensor, delta: torch.Tensor, scale: float, learning_rate: float) -> None:
         """Add the data rows' gradient to `scale` times the conservative one, step, and let the target follow."""
         self.gradient.values.mul_(scale)
-        self._data.backward(inputs, delta[:, None], self.gradient)
+        self.data_pass.backward(inputs, delta[:, None], self.gradient)
         self.adam.step(self.gradient.values, learning_rate)
         self.target.values.lerp_(self.online.values, self._tau)
 
     def action_slopes(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the value of each row and its derivative by the action."""
-        values = self._data.forward(inputs)[:, 0].clone()
-        return values, self._data.input_gradient(len(inputs), self._ones, self._columns)
+        values = self.data_pass.forward(inputs)[:, 0].clone()
+        return values, self.data_pass.input_gradient(len(inputs), self._ones, self._columns)
 
 
 class CQL:
@@ -223,9 +217,9 @@ class CQL:
 
     def _first_half(self, index: int) -> tuple[torch.Tensor, torch.Tensor, float]:
         critic = self.critics[index]
-        target = critic.target_values(self._next_inputs)
+        target = critic.target_pass.forward(self._next_inputs)[:, 0]
         peak = critic.conservative(self._samples, self._log_probabilities)
-        return target, critic.data_values(self._data_inputs), peak
+        return target, critic.data_pass.forward(self._data_inputs)[:, 0], peak
 
     def _update_alpha(self, gaps: list[float]) -> float:
         rate = self._options.alpha_learning_rate

@@ -82,9 +82,9 @@ class DensePass:
         """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`."""
         rows = inputs.shape[0]
         ones = self._ones[:rows]
-        for layer, part in zip(reversed(self._for_rows(rows)), reversed(gradient.parts), strict=True):
-            part.weight.addmm_(layer.before_transposed, delta)
-            part.bias.addmv_(delta.t(), ones)
+        for layer, (weight, bias) in zip(reversed(self._for_rows(rows)), reversed(gradient.parts), strict=True):
+            weight.addmm_(layer.before_transposed, delta)
+            bias.addmv_(delta.t(), ones)
             delta = _through_relu(layer, delta)
         gradient.first.addmm_(inputs.t(), delta)
 
@@ -123,18 +123,13 @@ def _through_relu(layer: _Views, delta: torch.Tensor) -> torch.Tensor:
     return layer.delta
 
 
-class _Part(NamedTuple):
-    weight: torch.Tensor
-    bias: torch.Tensor
-
-
 class DenseGradient:
     """A gradient laid out like the parameters: one flat tensor and views of its layers."""
 
     def __init__(self, parameters: DenseParameters) -> None:
         self.values = torch.zeros_like(parameters.values)
         self.first, *rest = parameters.views(self.values)
-        self.parts = [_Part(layer[:-1], layer[-1]) for layer in rest]
+        self.parts = [(layer[:-1], layer[-1]) for layer in rest]  # weight and bias
 
 
 class Adam:

@@ -7,14 +7,11 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
-from lift_ros.scenario import TRAINING_KEYS
-
-if TYPE_CHECKING:
-    from lift_ros.scenario import Scenario
+from lift_ros.scenario import TRAINING_KEYS, Scenario
 
 _WIDTH = Key(int, low=1, high=65536)
 _LARGEST = 2**53  # whole numbers up to here survive JSON

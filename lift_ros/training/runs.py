@@ -11,6 +11,7 @@ from typing import Any
 from lift_ros.bags import RunReader, load_arrays
 from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.errors import UserError
+from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.scenario import Scenario, parse_scenario
 
 _ATTEMPTS = 10
@@ -35,6 +36,14 @@ def load_runs(paths: Sequence[str | Path], *, episodes: int | None = None, skip_
         except FileNotFoundError:
             continue  # the recorder completed, and so renamed, a file between listing and reading
     return _load(paths, episodes, skip_bad)
+
+
+def fit_to_runs(model: UncertaintyModel, runs: Sequence[str | Path], episodes: int = 0) -> None:
+    """Fit to all steps of these runs, or to those of each run's first `episodes` episodes."""
+    if not runs:
+        raise UserError("the uncertainty model needs the runs whose actions count as seen, but none is named")
+    arrays = load_runs(runs, episodes=episodes or None).arrays
+    model.fit(arrays.observations, arrays.actions)
 
 
 def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> RecordedRuns:

@@ -100,19 +100,24 @@ class StockLearner(Learner):
         layers = [*_linear_layers(policy._encoder), head]
         self._compare(layers)
         tensors = name_layers("actor", map(_split, layers))
-        for index, function in enumerate(self._q_functions()):
+        functions = getattr(modules, "q_funcs", [])
+        continuous = [function for function in functions if isinstance(function, ContinuousMeanQFunction)]
+        for index, function in enumerate(continuous):
             linear = [*_linear_layers(function._encoder), function._fc]
             tensors.update(name_layers(f"critics.{index}", map(_split, linear)))
         return tensors
 
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`; optimisers have none before their first step, so they come first."""
-        self._load_optimisers(tensors)
+        for name, wrapper in self._parts(d3rlpy.optimizers.OptimizerWrapper).items():
+            current = wrapper.optim.state_dict()
+            state: dict[int, dict[str, torch.Tensor]] = {}
+            for full, value in tensors.items():
+                if full.startswith(f"{name}."):
+                    index, key = full.removeprefix(f"{name}.").split(".", 1)
+                    state.setdefault(int(index), {})[key] = torch.from_numpy(value.copy())
+            wrapper.optim.load_state_dict({**current, "state": state})
         super().restore(tensors, facts)
-
-    def _q_functions(self) -> list[Any]:
-        functions = getattr(self._impl.modules, "q_funcs", [])
-        return [function for function in functions if isinstance(function, ContinuousMeanQFunction)]
 
     def _parts(self, kind: Any) -> dict[str, Any]:
         modules = self._impl.modules
@@ -129,16 +134,6 @@ class StockLearner(Learner):
                     if isinstance(value, torch.Tensor):
                         found[f"{name}.{index}.{key}"] = value
         return found
-
-    def _load_optimisers(self, tensors: Tensors) -> None:
-        for name, wrapper in self._parts(d3rlpy.optimizers.OptimizerWrapper).items():
-            current = wrapper.optim.state_dict()
-            state: dict[int, dict[str, torch.Tensor]] = {}
-            for full, value in tensors.items():
-                if full.startswith(f"{name}."):
-                    index, key = full.removeprefix(f"{name}.").split(".", 1)
-                    state.setdefault(int(index), {})[key] = torch.from_numpy(value.copy())
-            wrapper.optim.load_state_dict({**current, "state": state})
 
     def _compare(self, layers: list[torch.nn.Linear]) -> None:
         probe = torch.linspace(-1.0, 1.0, _TRIALS * self._observation_size).view(_TRIALS, -1)

@@ -10,9 +10,17 @@ from matplotlib.figure import Figure
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
-from lift_ros.evaluation.expertness_plot import measure_expertness, plot_expertness, with_step
+from lift_ros.evaluation.convergence import measure_expertness, with_step
 from lift_ros.evaluation.paths import distances, trajectory
-from lift_ros.evaluation.plots import AUGMENTED, EPISODE_LIMIT, LOGGED, plot_distances, plot_trajectories, save_figure
+from lift_ros.evaluation.plots import (
+    AUGMENTED,
+    EPISODE_LIMIT,
+    LOGGED,
+    plot_distances,
+    plot_expertness,
+    plot_trajectories,
+    save_figure,
+)
 from lift_ros.scenario import load_scenario
 
 PNG = b"\x89PNG"

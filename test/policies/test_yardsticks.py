@@ -6,7 +6,7 @@ import pytest
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode, Outcome
 from lift_ros.errors import UserError
-from lift_ros.policies.direct import DirectPolicy
+from lift_ros.policies.displacement import DirectPolicy
 from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import InformedPolicy, Policy, inform
 from lift_ros.positioning import DISTORTIONS

@@ -11,7 +11,7 @@ pytest.importorskip("mujoco", reason="Fetch needs mujoco and gymnasium-robotics"
 
 from lift_ros.errors import UserError
 from lift_ros.policies.coordinate_walk import CoordinateWalk
-from lift_ros.policies.direct import DirectPolicy
+from lift_ros.policies.displacement import DirectPolicy
 from lift_ros.positioning import offscreen
 from lift_ros.positioning.fetch import WORKSPACE, FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.problem import Observed, Problem
