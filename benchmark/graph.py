@@ -20,8 +20,7 @@ from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode
-from lift_ros.graph.run import process_specs
-from lift_ros.graph.run import own_domain
+from lift_ros.graph.run import own_domain, process_specs
 from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 from lift_ros.scenario import load_scenario

@@ -16,9 +16,9 @@ import numpy as np
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
-from lift_ros.graph.run import process_specs
-from lift_ros.graph.run import own_domain
-from lift_ros.graph.supervisor import Supervisor, stop_on_signals
+from lift_ros.collection.interruption import stop_on_signals
+from lift_ros.graph.run import own_domain, process_specs
+from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 
 SETTLING_SHARE = 0.1  # of the run: interpreters and allocators reach their size
