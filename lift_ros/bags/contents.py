@@ -25,7 +25,8 @@ _OURS = {topic.name: topic for topic in (STEP, EPISODE)}
 _DECODERS = {STEP.name: decode_step, EPISODE.name: decode_episode}
 # Where the number of the episode ends in messages whose frame is empty.
 _NUMBERS = {
-    topic.name: prefix_dtype(topic.type_name.rpartition("/")[2], {}, "episode").itemsize for topic in (STEP, EPISODE)
+    STEP.name: prefix_dtype("Step", {}, "episode").itemsize,
+    EPISODE.name: prefix_dtype("Episode", {}, "episode").itemsize,
 }
 
 

@@ -177,8 +177,7 @@ class RunReader:
         numbered = [(first_episode_of(name), name) for name in names]
         named = [(first, name) for first, name in numbered if first is not None]
         for (first, name), (following, _) in pairwise(named):
-            for index in range(first, following):
-                self.file_names[index] = name
+            self.file_names.update(dict.fromkeys(range(first, following), name))
         unclear = [name for first, name in numbered if first is None and not is_tail(name)]
         for name in [*unclear, *(name for _, name in named[-1:])]:
             with self.tolerated():

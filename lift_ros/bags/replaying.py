@@ -76,7 +76,6 @@ def in_time(
             pause = max(0.0, (message.time_ns - before) / SECOND / rate)
             due += pause if longest_pause is None else min(pause, longest_pause)
         before = message.time_ns
-        left = due - clock()
-        if left > 0:
+        if (left := due - clock()) > 0:
             sleep(left)
         yield message

@@ -76,18 +76,16 @@ def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
     None for other plants, for runs of different scenarios, and where the environment lacks one of the parameters.
     """
-    first, *others = [(entry.get("parameters") or {}).get("plant") or {} for entry in facts]
-    if any(other != first for other in others):
+    plant, *others = [(entry.get("parameters") or {}).get("plant") or {} for entry in facts]
+    known = plant.get("kind") == "positioning" and plant.get("distortion") != "scale"
+    if not known or any(other != plant for other in others):
         return None
-    parameters = dict(first)
-    if parameters.pop("kind", None) != "positioning" or parameters.get("distortion") == "scale":
-        return None
-    arguments = {name: parameters.get(name) for name in inspect.signature(ActivePositioning).parameters}
+    arguments = {name: plant.get(name) for name in inspect.signature(ActivePositioning).parameters}
     return {
         "id": "lift/Positioning-v0",
         "entry_point": "lift_ros.positioning.environment:ActivePositioning",
         "kwargs": {name: value for name, value in arguments.items() if value is not None},
-        "max_episode_steps": parameters.get("step_limit"),
+        "max_episode_steps": plant.get("step_limit"),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,10 +121,8 @@ def open_bag(path: Path) -> Iterator[ForeignBag]:
     except Exception as error:  # readers raise struct, zstd, sqlite and assertion errors on files that are no bags
         expected = "expected .mcap, .db3, .bag or their directory"
         raise UserError(f"bag {path} cannot be opened: {error}; {expected}") from error
-    try:
+    with closing(reader):
         yield ForeignBag(path, reader)
-    finally:
-        reader.close()
 
 
 class Part(NamedTuple):

@@ -196,11 +196,9 @@ def find_spans(bag: ForeignBag, separation: Separation, stamp: str) -> list[Epis
         starts = np.asarray([EARLIEST] if ends is None else [EARLIEST, *(ends + 1)])
     spans = []
     for start, following in zip(starts, [*starts[1:], LATEST], strict=True):
-        stop, ended = int(following) - 1, ends is None
         within = [] if ends is None else ends[(ends > start) & (ends < following)]
-        if len(within):
-            stop, ended = int(within[0]), True
-        spans.append(EpisodeSpan(int(start), stop, ended))
+        stop = within[0] if len(within) else following - 1
+        spans.append(EpisodeSpan(int(start), int(stop), ended=ends is None or len(within) > 0))
     return spans
 
 
