@@ -8,11 +8,12 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a module's `__getattr__` for names and the modules that hold them."""
+    """Return a package's `__getattr__`; `homes` are modules with the names that they hold."""
 
     def get(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
+        for module, names in homes.items():
+            if name in names.split():
+                return getattr(importlib.import_module(module), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get

@@ -29,4 +29,4 @@ __all__ = [
     "run",
 ]
 
-__getattr__ = lazily(__name__, {"PlantNode": "lift_ros.nodes.plant", "run": "lift_ros.nodes.base"})
+__getattr__ = lazily(__name__, {"lift_ros.nodes.plant": "PlantNode", "lift_ros.nodes.base": "run"})

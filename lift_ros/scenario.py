@@ -35,10 +35,7 @@ TOP_KEYS = {
     "collection": Key(dict, {}),
     "training": Key(dict, {}),
 }
-POLICY_KEYS = {
-    "name": Key(str),
-    "arguments": Key(dict, {}),
-}
+POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
 COLLECTION_KEYS = {
     "episodes": Key(int, 100, low=1),
     "p": Key(float, 0.6, low=0, high=1),

@@ -140,6 +140,7 @@ class CollectionPlan:
 
     def facts(self, scenario: Scenario, *, seed: int, made_by: str) -> dict[str, Any]:
         """Return what a run's metadata say of how it was made."""
+        versions = {"lift_ros": lift_ros.__version__, "numpy": np.__version__, "python": platform.python_version()}
         return {
             "scenario": scenario.name,
             "parameters": scenario.as_dict(),
@@ -152,10 +153,6 @@ class CollectionPlan:
             "train_after": self.train_after,
             "model": "" if self.model is None else hashlib.sha256(self.model.read_bytes()).hexdigest(),
             "data": [path.name for path in self.data],
-            "versions": {
-                "lift_ros": lift_ros.__version__,
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions,
             "made_by": made_by,
         }

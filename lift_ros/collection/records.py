@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -102,12 +102,6 @@ class Episode:
     def episode_return(self) -> float:
         """Undiscounted sum of rewards; NaN where a reward is unknown."""
         return float(sum(step.reward for step in self.steps))
-
-
-def without_times(episode: Episode) -> Episode:
-    """Return a copy with all times set to 0: what a seed determines, without what the clock adds."""
-    steps = [replace(step, time_ns=0) for step in episode.steps]
-    return replace(episode, steps=steps, start_time_ns=0, end_time_ns=0)
 
 
 def same(first: Any, second: Any) -> bool:

@@ -27,10 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
     parser.add_argument(
-        "--no-wait",
-        dest="wait_for_model",
-        action="store_false",
-        help="collect on while the first model is trained",
+        "--no-wait", dest="wait_for_model", action="store_false", help="collect on while the first model is trained"
     )
     parser.add_argument(
         "--topics", nargs="+", default=[], metavar="TOPIC", help="further topics to record along, for example /force"

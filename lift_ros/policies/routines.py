@@ -108,10 +108,7 @@ def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> P
     return WatchedPolicy(target(**arguments), action_size, spec)
 
 
-_METHODS = {
-    "reset": "it forgets all internal state",
-    "act": "it takes an observation and returns an action",
-}
+_METHODS = {"reset": "it forgets all internal state", "act": "it takes an observation and returns an action"}
 
 
 def _find(spec: str) -> Any:

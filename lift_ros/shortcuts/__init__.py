@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["STRATEGIES", "ShortcutBatch", "ShortcutPicker", "ShortcutSampler", "candidates"]
 
-__getattr__ = lazily(__name__, {"ShortcutPicker": "lift_ros.shortcuts.picker"})  # all else works without d3rlpy
+__getattr__ = lazily(__name__, {"lift_ros.shortcuts.picker": "ShortcutPicker"})  # all else works without d3rlpy

@@ -30,13 +30,10 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "LearnedPolicy": "lift_ros.policies.learned",
-        "load_model": "lift_ros.policies.learned",
-        "TrainingOptions": "lift_ros.training.options",
-        "preset": "lift_ros.training.options",
-        "load_runs": "lift_ros.training.runs",
-        "TrainingResult": "lift_ros.training.trainer",
-        "train": "lift_ros.training.trainer",
-        "export_onnx": "lift_ros.training.onnx_export",
+        "lift_ros.policies.learned": "LearnedPolicy load_model",
+        "lift_ros.training.onnx_export": "export_onnx",
+        "lift_ros.training.options": "TrainingOptions preset",
+        "lift_ros.training.runs": "load_runs",
+        "lift_ros.training.trainer": "TrainingResult train",
     },
 )

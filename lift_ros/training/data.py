@@ -35,11 +35,7 @@ class TrainingData:
         for array in arrays:
             total.update(f"{array.dtype.str}{array.shape}".encode())
             total.update(np.ascontiguousarray(array).tobytes())
-        return {
-            "episodes": len(self.terminated),
-            "steps": len(self.rewards),
-            "digest": total.hexdigest(),
-        }
+        return {"episodes": len(self.terminated), "steps": len(self.rewards), "digest": total.hexdigest()}
 
 
 def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:

@@ -70,10 +70,7 @@ class _Graph:
             self._constants,
         )
         model = helper.make_model(
-            graph,
-            producer_name="lift_ros",
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
+            graph, producer_name="lift_ros", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
         helper.set_model_props(model, {"model_sha256": policy.hash, "algorithm": policy.algorithm})
         self._onnx.checker.check_model(model)

@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 import pytest
 from fakes import Creep, FloatArray, Jitter, Jump, Line
+from timeless import without_times
 
 from lift_ros.collection.loop import CollectionInterrupted, collect, run_episode
-from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, same, without_times
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, same
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
 

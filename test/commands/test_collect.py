@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from timeless import without_times
 
 from lift_ros.bags import RunReader, read_run
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode, Rejection, Source, same, without_times
+from lift_ros.collection.records import Episode, Mode, Rejection, Source, same
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.scenario import load_scenario
