@@ -112,8 +112,8 @@ def _chunks(data: memoryview) -> list[_Chunk]:
 def list_episodes(data: memoryview) -> list[int]:
     """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY."""
     chunks = _chunks(data)
-    counted = [int.from_bytes(body[:8], "little") for opcode, _, body in summary_records(data) if opcode == _STATISTICS]
-    if counted != [sum(count for chunk in chunks for _, count in chunk.index.values())]:
+    statistics = next((body for opcode, _, body in summary_records(data) if opcode == _STATISTICS), b"")
+    if int.from_bytes(statistics[:8], "little") != sum(count for chunk in chunks for _, count in chunk.index.values()):
         raise Unusual
     return [end[0] for chunk in chunks if (end := chunk.end(data)) is not None]
 

@@ -174,11 +174,12 @@ class RunReader:
 
     def _index(self, names: list[str]) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
-        numbered = [(first_episode_of(name), name) for name in names]
-        named = [(first, name) for first, name in numbered if first is not None]
+        named = [(first, name) for name in names if (first := first_episode_of(name)) is not None]
         for (first, name), (following, _) in pairwise(named):
-            self.file_names.update(dict.fromkeys(range(first, following), name))
-        unclear = [name for first, name in numbered if first is None and not is_tail(name)]
+            for index in range(first, following):
+                self.file_names[index] = name
+        others = set(names).difference(name for _, name in named) if len(named) < len(names) else ()
+        unclear = sorted(name for name in others if not is_tail(name))
         for name in [*unclear, *(name for _, name in named[-1:])]:
             with self.tolerated():
                 self._index_by_reading(name)
