@@ -92,6 +92,7 @@ def random_batch(case: Sized, seed: int) -> Batch:
         -torch.rand(size, generator=generator),
         torch.randn(size, case.observation_size, generator=generator),
         (torch.rand(size, generator=generator) < 0.1).float(),
+        torch.rand(size, case.action_size, generator=generator) * 2 - 1,
     )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lift_ros.array_types import Float32Array, IntArray
 from lift_ros.errors import UserError
 from lift_ros.seeds import generator
+from lift_ros.shortcuts.aims import make_aims
 from lift_ros.shortcuts.draws import Draws
 from lift_ros.shortcuts.pairs import make_rows
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES, Rule, make_nodes
@@ -25,6 +26,7 @@ class ShortcutBatch:
 
     observations: Float32Array  # [batch, ...]
     actions: Float32Array  # [batch, action size]
+    aims: Float32Array  # [batch, action size] the actions to imitate: those above, or of shortcuts beyond the ball
     rewards: Float32Array  # [batch, 1]
     next_observations: Float32Array  # [batch, ...]
     next_actions: Float32Array  # [batch, action size] what was done next; zero after the last step of an episode
@@ -73,6 +75,7 @@ class ShortcutSampler:
         C: float = 0.0,  # noqa: N803
         strategy: str = "weighted",
         episodes_first: bool = False,
+        far: bool = False,
         memory_limit_bytes: int = 1 << 29,
         seed: int = 0,
         rng: np.random.Generator | None = None,
@@ -106,11 +109,14 @@ class ShortcutSampler:
         self.pairs = self.transitions
         self.precomputed = True
         self._draws: Draws | None = None
+        self._aims: Float32Array | None = None
         if strategy != PLAIN:
             rows = make_rows(nodes, 0 if strategy == "best" else memory_limit_bytes)
             self.pairs = int(rows.count.sum())
             self.precomputed = rows.table is not None or strategy == "best"
             self._draws = Draws(nodes, rows, strategy)
+            if far:
+                self._aims = _float32(make_aims(nodes, rows))
         self._ahead: ShortcutBatch | None = None
         self._before_ahead = self._rng.bit_generator.state
         self._used = 0
@@ -180,6 +186,7 @@ class ShortcutSampler:
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,
+            aims=actions.copy() if self._aims is None else _lines(self._aims, row),
             rewards=np.take(self._rewards, stop - 1)[:, None],
             next_observations=next_observations,
             next_actions=next_actions,

@@ -33,6 +33,7 @@ class Batch(NamedTuple):
     rewards: torch.Tensor
     next_observations: torch.Tensor
     terminals: torch.Tensor
+    aims: torch.Tensor  # the actions that the actor is anchored to
 
 
 class Noise(NamedTuple):
@@ -59,6 +60,27 @@ class _Gaussian(NamedTuple):
     log_std: torch.Tensor
     inside: torch.Tensor  # where log_std was not clipped
     std: torch.Tensor
+
+
+class Anchor(NamedTuple):
+    """The term of an actor's loss that pulls it to the actions of the batch, and its derivative by the actor's mean."""
+
+    loss: float
+    slopes: torch.Tensor
+
+
+def anchor(means: torch.Tensor, aims: torch.Tensor, strength: float, floor: float) -> Anchor:
+    """Return β times the mean of w(a)‖tanh(μ) − a‖², with w(a) = (1 + ε²)/(‖a‖² + ε²) for a floor ε.
+
+    An action that is half as long for the same observation belongs to a context with twice the gain, where the same
+    error costs twice as much: w weighs it accordingly, and near the goal asks for more precision.
+    """
+    proposed = torch.tanh(means)
+    errors = proposed - aims
+    weights = strength * (1.0 + floor**2) / len(means) / aims.square().sum(dim=1, keepdim=True).add_(floor**2)
+    slopes = errors * weights
+    loss = float((slopes * errors).sum())
+    return Anchor(loss, slopes.mul_(2.0).mul_(1.0 - proposed * proposed))
 
 
 class _Critic:
@@ -184,7 +206,8 @@ class CQL:
 
         second = self._per_critic(second_half)
         temp_loss = self._update_temperature(log_probability)
-        actor_loss = self._update_actor(second, current, noise.actor, actions, log_probability, rate_factor)
+        pull = anchor(current.mean, batch.aims, options.anchor, options.anchor_floor)
+        actor_loss = self._update_actor(second, current, noise.actor, actions, log_probability, pull, rate_factor)
         return Losses(
             td_loss + alpha * sum(gaps),
             alpha * sum(gaps),
@@ -244,6 +267,7 @@ class CQL:
         noise: torch.Tensor,
         actions: torch.Tensor,
         log_probability: torch.Tensor,
+        pull: Anchor,
         rate_factor: float,
     ) -> float:
         batch = self._options.batch_size
@@ -253,10 +277,10 @@ class CQL:
         by_raw = (2.0 * temperature * actions - slopes * (1.0 - actions * actions)) / batch
         by_log_std = (by_raw * gaussian.std * noise - temperature / batch) * gaussian.inside
         self.actor_gradient.values.zero_()
-        delta = torch.cat([by_raw, by_log_std], dim=1)
+        delta = torch.cat([by_raw.add_(pull.slopes), by_log_std], dim=1)
         self._actor_pass.backward(self._both_observations[0], delta, self.actor_gradient)
         self.actor_adam.step(self.actor_gradient.values, rate_factor * self._options.actor_learning_rate)
-        return float((temperature * log_probability - values).mean())
+        return float((temperature * log_probability - values).mean()) + pull.loss
 
     def _per_critic(self, job: Callable[[int], _T]) -> list[_T]:
         if self._pool is None:

@@ -1,4 +1,4 @@
-"""Who learns: what every learner offers, and our CQL as one."""
+"""Who learns: what every learner offers, our CQL as one, and cloning as another."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from lift_ros.errors import UserError
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
-from lift_ros.training.cql import CQL, Batch
-from lift_ros.training.dense import ScalarAdam, name_layers, to_array
+from lift_ros.training.cql import CQL, Batch, anchor
+from lift_ros.training.dense import Adam, DenseGradient, DenseParameters, DensePass, ScalarAdam, name_layers, to_array
 from lift_ros.training.options import TrainingOptions
 
 
@@ -85,13 +85,12 @@ class CQLLearner(Learner):
                 torch.from_numpy(batch.rewards[:, 0]),
                 torch.from_numpy(batch.next_observations),
                 torch.from_numpy(batch.terminals[:, 0]),
+                torch.from_numpy(batch.aims),
             ),
             rate_factor=rate_factor(self._options, self._updates),
         )
         self._updates += 1
-        # Early on the average follows faster, or it would remember the initial weights for long.
-        keep = min(self._options.actor_average, self._updates / (self._updates + 9.0))
-        self._average.lerp_(self.cql.actor.values, 1.0 - keep if self._options.actor_average > 0 else 1.0)
+        follow(self._average, self.cql.actor.values, self._options.actor_average, self._updates)
         return losses._asdict()
 
     def networks(self) -> Tensors:
@@ -132,6 +131,53 @@ class CQLLearner(Learner):
 
     def _scalars(self) -> tuple[ScalarAdam, ScalarAdam]:
         return self.cql.log_temperature, self.cql.log_alpha
+
+
+class CloneLearner(Learner):
+    """Imitates what the anchor of our CQL pulls to, with the same actor and no critic: the baseline for everything."""
+
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+        super().__init__(torch.Generator().manual_seed(options.seed))
+        self._options = options
+        self._actor = DenseParameters((observation_size, *options.hidden, action_size))
+        self._actor.initialise(self._random)
+        self._adam = Adam(self._actor.values)
+        self._gradient = DenseGradient(self._actor)
+        self._pass = DensePass(self._actor, options.batch_size)
+        self._inputs = torch.ones(options.batch_size, observation_size + 1)
+        self._average = self._actor.values.clone()
+
+    @torch.no_grad()
+    def update(self, batch: ShortcutBatch) -> dict[str, float]:
+        """Make one step towards the actions to imitate."""
+        self._inputs[:, :-1] = torch.from_numpy(batch.observations)
+        means = self._pass.forward(self._inputs)
+        pull = anchor(means, torch.from_numpy(batch.aims), 1.0, self._options.anchor_floor)
+        self._gradient.values.zero_()
+        self._pass.backward(self._inputs, pull.slopes, self._gradient)
+        rate = rate_factor(self._options, self._updates) * self._options.actor_learning_rate
+        self._adam.step(self._gradient.values, rate)
+        self._updates += 1
+        follow(self._average, self._actor.values, self._options.actor_average, self._updates)
+        return {"clone_loss": pull.loss}
+
+    def networks(self) -> Tensors:
+        """Return the averaged actor; there are no critics."""
+        return name_layers("actor", map(_split, self._actor.views(self._average)))
+
+    def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        """Continue from an earlier `state`."""
+        super().restore(tensors, facts)
+        self._adam.steps = self._updates
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        found = {"average": self._average, "actor": self._actor.values}
+        return found | {"actor.first": self._adam.first, "actor.second": self._adam.second}
+
+
+def follow(average: torch.Tensor, values: torch.Tensor, keep: float, updates: int) -> None:
+    """Let a running average follow after so many updates; early on faster, or it would long remember the beginning."""
+    average.lerp_(values, 1.0 - min(keep, updates / (updates + 9.0)) if keep > 0 else 1.0)
 
 
 def _split(layer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

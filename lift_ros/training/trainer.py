@@ -25,7 +25,7 @@ from lift_ros.progress import Progress
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
 from lift_ros.training.data import TrainingData, make_data
-from lift_ros.training.learners import CQLLearner, Learner
+from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
 
@@ -129,6 +129,7 @@ class _Run:
             C=options.C,
             strategy=options.strategy,
             episodes_first=options.draw == "episodes",
+            far=options.anchor_to == "far",
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
@@ -166,7 +167,8 @@ class _Run:
             bar.advance(progressed.done)
             while progressed.done < total:
                 batch = self._sampler.sample(self._options.batch_size)
-                np.divide(batch.actions, self._action_radius, out=batch.actions)
+                for actions in (batch.actions, batch.aims):
+                    np.divide(actions, self._action_radius, out=actions)
                 losses = self._learner.update(batch)
                 progressed.done += 1
                 _mix(progressed.losses, losses, progressed.done)
@@ -258,6 +260,8 @@ class _Run:
 def _make_learner(options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> Learner:
     if options.algorithm == "CQL":
         return CQLLearner(options, observation_size, action_size, threads)
+    if options.algorithm == "clone":
+        return CloneLearner(options, observation_size, action_size)
     from lift_ros.training.stock import StockLearner  # here, since d3rlpy is slow to come
 
     return StockLearner(options, observation_size, action_size)

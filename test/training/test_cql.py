@@ -8,11 +8,12 @@ import pytest
 import torch
 from cql_reference import Sized, copy_weights, flatten, random_batch, stock_cql, stock_noise, to_stock
 
+from lift_ros.training.cql import anchor
 from lift_ros.training.options import TrainingOptions
 
 
 def sized(observation_size: int, action_size: int, *hidden: int, **options: Any) -> Sized:
-    return Sized(TrainingOptions(hidden=hidden, **options), observation_size, action_size)
+    return Sized(TrainingOptions(hidden=hidden, **{"anchor": 0.0, **options}), observation_size, action_size)
 
 
 SIZES = [
@@ -98,6 +99,47 @@ def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> N
     cut.update(batch, noise)
     for first, second in zip(whole.critics, cut.critics, strict=True):
         assert close(first.gradient.values, second.gradient.values)
+
+
+@pytest.mark.parametrize("floor", [0.1, 1e3])
+def test_the_anchors_slopes_are_those_of_autograd(floor: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    means = torch.randn(9, 3, generator=generator, requires_grad=True)
+    aims = torch.rand(9, 3, generator=generator) * 2 - 1
+    pull = anchor(means.detach(), aims, 7.0, floor)
+    weights = (1 + floor**2) / ((aims**2).sum(dim=1) + floor**2)
+    loss = 7.0 * (weights * ((torch.tanh(means) - aims) ** 2).sum(dim=1)).mean()
+    loss.backward()
+    assert means.grad is not None
+    assert pull.loss == pytest.approx(loss.item(), rel=1e-5)
+    assert close(pull.slopes, means.grad)
+
+
+def test_a_high_floor_leaves_the_plain_square_of_the_error() -> None:
+    means, aims = torch.randn(4, 2, generator=torch.Generator().manual_seed(1)), torch.full((4, 2), 0.25)
+    plain = ((torch.tanh(means) - aims) ** 2).sum(dim=1).mean().item()
+    assert anchor(means, aims, 1.0, 1e3).loss == pytest.approx(plain, rel=1e-4)
+
+
+def test_the_anchored_update_is_that_of_autograd() -> None:
+    """d3rlpy's gradient of the actor, and autograd's of the anchor on top, through d3rlpy's own network."""
+    case = sized(3, 2, 16, 8, batch_size=12, action_samples=2, anchor=5.0, anchor_floor=0.3)
+    stock, ours = stock_cql(case), case.cql()
+    copy_weights(stock, ours)
+    batch, noise = random_batch(case, 1), stock_noise(case, 7)
+    stock.impl.compute_critic_grad(to_stock(batch))
+    stock.impl.modules.critic_optim.step()
+    actor_loss = stock.impl.compute_actor_grad(to_stock(batch)).actor_loss.item()
+    policy = stock.impl.modules.policy
+    proposed = torch.tanh(policy(batch.observations).mu)
+    weights = (1 + 0.3**2) / ((batch.aims**2).sum(dim=1) + 0.3**2)
+    pull = 5.0 * (weights * ((proposed - batch.aims) ** 2).sum(dim=1)).mean()
+    pull.backward()  # adds to what compute_actor_grad has left
+
+    losses = ours.update(batch, noise)
+
+    assert close(ours.actor_gradient.values, flatten(policy, gradients=True))
+    assert losses.actor_loss == pytest.approx(actor_loss + pull.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("threads", [2, 5])
