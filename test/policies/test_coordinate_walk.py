@@ -11,7 +11,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import context_seeds, converge
 from lift_ros.policies.coordinate_walk import STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
-from lift_ros.policies.displacement import DisplacementReader
+from lift_ros.policies.displacement import DisplacementReader, goal_numbers
 from lift_ros.policies.protocol import Policy, SeededPolicy, begin_episode
 from lift_ros.positioning import DISTORTIONS
 from lift_ros.scenario import load_scenario, scenario_names
@@ -228,6 +228,13 @@ def test_reads_displacements() -> None:
     number, displacement = reader.read(np.array([0.0, 0.0, 3.0, 4.0]))
     assert (number, displacement.tolist()) == (1, [3.0, 4.0])
     assert reader.read(np.zeros(4))[0] == 1
+
+
+def test_goals_are_numbered_alike_in_rows_and_one_by_one() -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (200, 6)).astype(float)
+    for dim in (1, 2, 3, 6):
+        assert goal_numbers(rows, dim).tolist() == [DisplacementReader(dim).read(row)[0] for row in rows]
+    assert goal_numbers(rows, 4).tolist() == [0] * 200
 
 
 def test_bad_use_says_what_is_wrong() -> None:
