@@ -1,4 +1,7 @@
-"""`python -m benchmark.walk [--quick]`: mean steps of the coordinate walk per scenario and initial step l."""
+"""`python -m benchmark.walk [--quick]`: mean steps of the coordinate walk per scenario, initial step l and noise.
+
+Beside it stand the policies that need no data: `direct`, `secant` and, with full information, `optimal`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ RUN_SEED = 0
 EPISODES = {"positioning": 200, "fetch_reach": 20, "fetch_touch_and_place": 20}
 STEPS = (0.0125, 0.025, 0.05, 0.1)
 FETCH_STEPS = (0.0025, 0.005, 0.01, 0.02)  # metres
+NOISE = (0.0, 0.5, 1.0, 2.0)
+NOISY_SCENARIOS = ("po-blend-d2", "po-blend-d5")
 
 
 def count_steps(problem: Problem, policy: Policy, seed: int) -> tuple[int, bool]:
@@ -50,7 +55,7 @@ def measure(scenario: Scenario, policies: Sequence[Policy], episodes: int) -> li
 def table(kind: str, steps: Sequence[float], quick: bool) -> str:
     """Return the table of all scenarios of plants whose kind begins so."""
     rows = []
-    names = ["direct", "optimal"] if kind == "positioning" else ["direct"]
+    names = ["direct", "secant", "optimal"] if kind == "positioning" else ["direct", "secant"]
     for name in scenario_names():
         scenario = load_scenario(name)
         if not scenario.plant.kind.startswith(kind):
@@ -63,16 +68,32 @@ def table(kind: str, steps: Sequence[float], quick: bool) -> str:
     return markdown_table(("scenario", *(f"l = {step:g}" for step in steps), *names), rows)
 
 
+def noise_table(quick: bool) -> str:
+    """Return the table of the noisy walk, at the step of its scenario."""
+    rows = []
+    for name in NOISY_SCENARIOS:
+        scenario = load_scenario(name)
+        step = scenario.logging_policy.arguments["step"]
+        policies = [scenario.make_policy("noisy_coordinate_walk", {"step": step, "noise": noise}) for noise in NOISE]
+        rows.append((name, f"{step:g}", *measure(scenario, policies, 3 if quick else EPISODES["positioning"])))
+        print(*rows[-1], sep="  ", flush=True)
+    return markdown_table(("scenario", "l", *(f"noise {noise:g}" for noise in NOISE)), rows)
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Measure and write the section of docs/results.md, unless only a quick look is asked for."""
     text = "\n\n".join(
         (
             f"Mean steps until the goal is within θ, or the step limit; {EPISODES['positioning']} episodes each "
             f"({EPISODES['fetch_reach']} of Fetch), with the same starts and contexts in a row. `direct` takes the "
-            "largest step towards the goal, `optimal` knows the context. The larger the initial step, the fewer steps.",
+            "largest step towards the goal, `secant` learns the map from action to movement on the way, `optimal` "
+            "knows the context. The larger the initial step, the fewer steps.",
             table("positioning", STEPS, arguments.quick),
-            "Fetch, in metres:",
+            "Fetch, in metres; its scenarios walk with 0.01, the paper's 0.2 of the action radius:",
             table("fetch", FETCH_STEPS, arguments.quick),
+            "The noisy walk: Gaussian noise on each action, so many times as wide as the step is long. At 2 little of "
+            "the walk is left in its steps.",
+            noise_table(arguments.quick),
         )
     )
     if not arguments.quick:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import results
 from benchmark.__main__ import find_benchmarks, main
 from benchmark.timing import interleaved, markdown_table, medians, ratio_table, replace_section
 
@@ -65,24 +64,3 @@ def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["nonsense"])
     assert "unknown benchmark 'nonsense'" in capsys.readouterr().err
-
-
-def test_cells_are_stored_sorted_one_by_one_and_replace_each_other(tmp_path: Path) -> None:
-    path = tmp_path / "data.json"
-    for name, value in (("b", 1), ("a", 2), ("b", 3)):
-        results.store(path, name, {"value": value})
-    assert results.stored(path) == {"a": {"value": 2}, "b": {"value": 3}}
-    assert [line[:4] for line in path.read_text().splitlines()] == ["{", '"a":', '"b":', "}"]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["data.json"]
-
-
-def test_cells_that_are_stored_are_not_computed_again(tmp_path: Path) -> None:
-    cells = list(results.all_cells())
-    path = tmp_path / "data.json"
-    path.write_bytes(results.DATA.read_bytes())
-    results.fill(cells, path, lambda: pytest.fail("a stored cell was computed again"))
-    assert set(results.stored(path)) == {cell.name for cell in cells}
-
-
-def test_the_published_results_are_those_that_are_stored() -> None:
-    assert results.report(results.stored(results.DATA)) in results.RESULTS.read_text()
