@@ -11,10 +11,11 @@ import sys
 from collections.abc import Sequence
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
+from lift_ros.array_types import FloatArray
 from lift_ros.policies.protocol import Policy, begin_episode, inform
 from lift_ros.positioning.problem import Problem
 from lift_ros.scenario import Scenario, load_scenario, scenario_names
-from lift_ros.seeds import episode_seed
+from lift_ros.seeds import episode_seed, generator
 
 SECTION = "walk"
 RUN_SEED = 0
@@ -23,6 +24,8 @@ STEPS = (0.0125, 0.025, 0.05, 0.1)
 FETCH_STEPS = (0.0025, 0.005, 0.01, 0.02)  # metres
 NOISE = (0.0, 0.5, 1.0, 2.0)
 NOISY_SCENARIOS = ("po-blend-d2", "po-blend-d5")
+MEASUREMENT_NOISE = (0.0, 0.25, 0.5)  # of each entry of the observation, in θ
+MEASURED_SCENARIOS = ("po-blend-d5", "po-rot-d5", "po-scale-d5", "po-sqrt-d5")
 
 
 def count_steps(problem: Problem, policy: Policy, seed: int) -> tuple[int, bool]:
@@ -80,6 +83,42 @@ def noise_table(quick: bool) -> str:
     return markdown_table(("scenario", "l", *(f"noise {noise:g}" for noise in NOISE)), rows)
 
 
+class Blurred:
+    """A policy that sees each observation with Gaussian noise."""
+
+    def __init__(self, policy: Policy, deviation: float) -> None:
+        self._policy, self._deviation = policy, deviation
+
+    def begin_episode(self, seed: int) -> None:
+        """Seed the noise of one episode."""
+        self._rng = generator(seed, "measurement noise")
+
+    def reset(self) -> None:
+        """Reset the policy."""
+        self._policy.reset()
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Return the policy's action for what it sees."""
+        return self._policy.act(observation + self._rng.normal(0.0, self._deviation, observation.size))
+
+
+def measurement_table(quick: bool) -> str:
+    """Return the table of the policies that need no data where the displacement is measured with noise."""
+    rows = []
+    for name in MEASURED_SCENARIOS:
+        scenario = load_scenario(name)
+        threshold = scenario.plant.parameters["threshold"]
+        policies = [
+            Blurred(scenario.make_policy(policy), noise * threshold)
+            for policy in ("direct", "secant")
+            for noise in MEASUREMENT_NOISE
+        ]
+        rows.append((name, *measure(scenario, policies, 3 if quick else EPISODES["positioning"])))
+        print(*rows[-1], sep="  ", flush=True)
+    header = [f"{policy}, {noise:g} θ" for policy in ("direct", "secant") for noise in MEASUREMENT_NOISE]
+    return markdown_table(("scenario", *header), rows)
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Measure and write the section of docs/results.md, unless only a quick look is asked for."""
     text = "\n\n".join(
@@ -94,6 +133,8 @@ def main(arguments: argparse.Namespace) -> int:
             "The noisy walk: Gaussian noise on each action, so many times as wide as the step is long. At 2 little of "
             "the walk is left in its steps.",
             noise_table(arguments.quick),
+            "Displacements measured with Gaussian noise, its deviation in θ:",
+            measurement_table(arguments.quick),
         )
     )
     if not arguments.quick:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmark.__main__ import find_benchmarks, main
-from benchmark.timing import interleaved, markdown_table, medians, ratio_table, replace_section
+from benchmark.timing import RESULTS, interleaved, markdown_table, medians, ratio_table, replace_section
+from benchmark.walk import FETCH_STEPS, STEPS
+from lift_ros.scenario import load_scenario
 
 
 def test_jobs_take_turns() -> None:
@@ -64,3 +66,20 @@ def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["nonsense"])
     assert "unknown benchmark 'nonsense'" in capsys.readouterr().err
+
+
+def test_the_page_on_who_needs_this_has_the_numbers_of_the_walk() -> None:
+    walk = RESULTS.read_text(encoding="utf-8").split("<!-- begin walk -->")[1].split("<!-- end walk -->")[0]
+    measured = {row[0]: row[1:] for row in reversed(rows_of(walk))}  # the first table of a scenario counts
+    told = rows_of(RESULTS.with_name("do-you-need-this.md").read_text(encoding="utf-8"))[2:]
+    assert len(told) >= 8
+    for label, routine, *others in told:
+        name = label[label.index("(") + 1 : label.index(")")]
+        steps = FETCH_STEPS if name.startswith("fetch") else STEPS
+        step = load_scenario(name).logging_policy.arguments["step"]
+        assert routine == measured[name][steps.index(step)]
+        assert [value for value in others if value != "–"] == measured[name][len(steps) :]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
