@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import results
 from benchmark.__main__ import find_benchmarks, main
-from benchmark.timing import interleaved, markdown_table, medians, ratio_table, replace_section
+from benchmark.timing import RESULTS, interleaved, markdown_table, medians, ratio_table, replace_section
+from benchmark.walk import FETCH_STEPS, STEPS
+from lift_ros.scenario import load_scenario
 
 
 def test_jobs_take_turns() -> None:
@@ -67,22 +68,18 @@ def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> No
     assert "unknown benchmark 'nonsense'" in capsys.readouterr().err
 
 
-def test_cells_are_stored_sorted_one_by_one_and_replace_each_other(tmp_path: Path) -> None:
-    path = tmp_path / "data.json"
-    for name, value in (("b", 1), ("a", 2), ("b", 3)):
-        results.store(path, name, {"value": value})
-    assert results.stored(path) == {"a": {"value": 2}, "b": {"value": 3}}
-    assert [line[:4] for line in path.read_text().splitlines()] == ["{", '"a":', '"b":', "}"]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["data.json"]
+def test_the_page_on_who_needs_this_has_the_numbers_of_the_walk() -> None:
+    walk = RESULTS.read_text(encoding="utf-8").split("<!-- begin walk -->")[1].split("<!-- end walk -->")[0]
+    measured = {row[0]: row[1:] for row in reversed(rows_of(walk))}  # the first table of a scenario counts
+    told = rows_of(RESULTS.with_name("do-you-need-this.md").read_text(encoding="utf-8"))[2:]
+    assert len(told) >= 8
+    for label, routine, *others in told:
+        name = label[label.index("(") + 1 : label.index(")")]
+        steps = FETCH_STEPS if name.startswith("fetch") else STEPS
+        step = load_scenario(name).logging_policy.arguments["step"]
+        assert routine == measured[name][steps.index(step)]
+        assert [value for value in others if value != "–"] == measured[name][len(steps) :]
 
 
-def test_cells_that_are_stored_are_not_computed_again(tmp_path: Path) -> None:
-    cells = list(results.all_cells())
-    path = tmp_path / "data.json"
-    path.write_bytes(results.DATA.read_bytes())
-    results.fill(cells, path, lambda: pytest.fail("a stored cell was computed again"))
-    assert set(results.stored(path)) == {cell.name for cell in cells}
-
-
-def test_the_published_results_are_those_that_are_stored() -> None:
-    assert results.report(results.stored(results.DATA)) in results.RESULTS.read_text()
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from lift_ros import scenario as scenario_module
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import begin_episode
 from lift_ros.positioning import DISTORTIONS
@@ -187,3 +189,11 @@ def test_finds_the_installed_share(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert config_folder() == share
     assert scenario_names() == ["po-mine"]
     assert load_scenario("po-mine").name == "po-mine"
+
+
+def test_the_secant_policy_can_be_a_scenarios_routine() -> None:
+    text = GOOD.replace("name: coordinate_walk\n  arguments:\n    step: 0.05", "name: secant")
+    scenario = parse_scenario(yaml.safe_load(text), "own", "own.yaml")
+    assert scenario.logging_policy.arguments == {"action_radius": 0.3, "goal": None, "gain": 1.0}
+    (episode,) = collect(scenario, episodes=1, seed=0, progress=False)
+    assert episode.outcome is Outcome.REACHED and len(episode.steps) < 20

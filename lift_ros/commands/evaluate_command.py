@@ -1,4 +1,4 @@
-"""`lift evaluate`: compare models with the logging policy, the direct and the optimal policy on the same contexts."""
+"""`lift evaluate`: compare models with the logging policy and other yardsticks on the same contexts."""
 
 from __future__ import annotations
 

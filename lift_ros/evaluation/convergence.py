@@ -29,6 +29,8 @@ EXPERTNESS_SIZES = (0.0125, 0.025, 0.05, 0.1)
 REPORTED_STEPS = (5, 10, 30)
 LOGGING_POLICY = "logging policy"
 DIRECT = "direct"
+SECANT = "secant"
+_SHOW_DISPLACEMENTS = ("positioning", "fetch_reach", "fetch_touch_and_place")  # plants whose observation holds them
 
 
 @runtime_checkable
@@ -193,8 +195,8 @@ def compare(
 def yardsticks(scenario: Scenario) -> dict[str, Policy]:
     """Return the policies a model is compared with: those that exist for this plant."""
     policies: dict[str, Policy] = {LOGGING_POLICY: scenario.make_logging_policy()}
-    if scenario.observation_size == scenario.action_size:
-        policies[DIRECT] = scenario.make_policy("direct")
+    if scenario.plant.kind in _SHOW_DISPLACEMENTS:
+        policies.update({name: scenario.make_policy(name) for name in (DIRECT, SECANT)})
     if scenario.plant.kind == "positioning":
         policies[OPTIMAL] = scenario.make_policy(OPTIMAL)
     return policies

@@ -24,7 +24,7 @@ NAMES = {LOGGED: "logged step", AUGMENTED: "augmented step"}
 EPISODE_LIMIT = 60  # more lines than that hide each other
 AXES_LIMIT = 5  # ten projections; beyond that nobody looks
 PANEL = 3.2  # inches
-COLOURS = {"logging policy": "#7f7f7f", "direct": "#2ca02c", "optimal": "#9467bd"}
+COLOURS = {"logging policy": "#7f7f7f", "direct": "#2ca02c", "secant": "#bcbd22", "optimal": "#9467bd"}
 MODEL_COLOURS = ("#d62728", "#1f77b4", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
 
 

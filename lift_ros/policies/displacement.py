@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, IntArray
 from lift_ros.errors import UserError
 from lift_ros.positioning.ball import shorten
 
@@ -41,6 +43,16 @@ class DisplacementReader:
             if displacement.any():
                 return block, displacement
         return blocks - 1, values[-self.dim :]
+
+
+def goal_numbers(observations: npt.NDArray[np.floating[Any]], dim: int) -> IntArray:
+    """Return for each row of observations which goal is next, as `DisplacementReader` counts them."""
+    blocks, rest = divmod(observations.shape[1], dim)
+    if rest or blocks < 2:
+        return np.zeros(len(observations), dtype=np.int64)
+    pending = np.asarray(observations.reshape(len(observations), blocks, dim).any(axis=2))
+    pending[:, -1] = True
+    return np.asarray(np.argmax(pending, axis=1), dtype=np.int64)
 
 
 class DirectPolicy:

@@ -7,10 +7,11 @@ from typing import Any
 
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
-from lift_ros.policies.coordinate_walk import DEFAULT_STEP, STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
+from lift_ros.policies.coordinate_walk import DEFAULT_STEP, MOST_NOISE, STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
 from lift_ros.policies.displacement import DirectPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.policies.routines import load_routine
+from lift_ros.policies.secant import SecantPolicy
 
 _GOAL = {"goal": Key(list, None, optional=True)}
 _RADIUS = {"action_radius": Key(float, above=0)}
@@ -19,8 +20,12 @@ _WALK = {"step": Key(float, DEFAULT_STEP, above=0), "floor": Key(float, STEP_FLO
 _POLICIES: dict[str, tuple[Callable[..., Policy], dict[str, Key]]] = {
     "coordinate_walk": (CoordinateWalk, _WALK),
     "coordinate_walk_generator": (CoordinateWalk, _WALK),
-    "noisy_coordinate_walk": (NoisyCoordinateWalk, {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0)}),
+    "noisy_coordinate_walk": (
+        NoisyCoordinateWalk,
+        {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0, high=MOST_NOISE)},
+    ),
     "direct": (DirectPolicy, {**_RADIUS, **_GOAL}),
+    "secant": (SecantPolicy, {**_RADIUS, **_GOAL, "gain": Key(float, 1.0, above=0)}),
 }
 POLICY_ARGUMENTS = {name: keys for name, (_, keys) in _POLICIES.items()}
 

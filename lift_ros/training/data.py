@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, IntArray
 from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.bags.hindsight import label
 from lift_ros.errors import UserError
+from lift_ros.policies.displacement import goal_numbers
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All steps end to end; episode e holds the steps offsets[e] to offsets[e+1]."""
+    """All steps end to end; piece e holds the steps offsets[e] to offsets[e+1].
+
+    A piece is an episode, or where several goals are reached in turn the part of it that approaches one of them: a
+    single action cannot reach a goal in passing, so that no shortcut may lead from before it to behind it.
+    """
 
     observations: npt.NDArray[np.float32]
     actions: FloatArray
@@ -25,6 +30,7 @@ class TrainingData:
     offsets: npt.NDArray[np.int64]
     terminated: npt.NDArray[np.bool_]
     final_observations: npt.NDArray[np.float32]
+    episodes: int
     labelled: int  # episodes whose rewards were found in hindsight
     left_out: dict[str, int]  # episodes that have no reward, by reason
 
@@ -35,7 +41,7 @@ class TrainingData:
         for array in arrays:
             total.update(f"{array.dtype.str}{array.shape}".encode())
             total.update(np.ascontiguousarray(array).tobytes())
-        return {"episodes": len(self.terminated), "steps": len(self.rewards), "digest": total.hexdigest()}
+        return {"episodes": self.episodes, "steps": len(self.rewards), "digest": total.hexdigest()}
 
 
 def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
@@ -55,13 +61,20 @@ def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
         raise UserError(f"there is no episode with a step to train on ({', '.join(reasons) or 'none was recorded'})")
     counts = np.diff(arrays.offsets)
     rows = np.repeat(keep, counts)
+    observations = arrays.observations[rows].astype(np.float32)
+    ends = np.cumsum(counts[keep])
+    cuts = _cuts(observations, ends, arrays.actions.shape[1])
+    places = np.searchsorted(ends, cuts, side="right")  # episodes that are cut; the pieces before their last come first
     data = TrainingData(
-        observations=arrays.observations[rows].astype(np.float32),
+        observations=observations,
         actions=arrays.actions[rows],
         rewards=labels.rewards[rows],
-        offsets=np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int64),
-        terminated=arrays.terminated[keep],
-        final_observations=arrays.final_observations[keep].astype(np.float32),
+        offsets=np.concatenate([[0], np.sort(np.concatenate([cuts, ends]))]).astype(np.int64),
+        terminated=np.insert(arrays.terminated[keep], places, False),
+        final_observations=np.insert(
+            arrays.final_observations[keep].astype(np.float32), places, observations[cuts], axis=0
+        ),
+        episodes=int(keep.sum()),
         labelled=int(labels.labelled.sum()),
         left_out=left_out,
     )
@@ -69,3 +82,17 @@ def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
         if not np.isfinite(getattr(data, name)).all():
             raise UserError(f"the {name} hold NaN or infinity; leave the damaged episodes out")
     return data
+
+
+def _cuts(observations: npt.NDArray[np.float32], ends: IntArray, action_size: int) -> IntArray:
+    """Return the steps that begin with the next of several goals, of episodes whose goals follow each other."""
+    if observations.ndim != 2:
+        return np.empty(0, dtype=np.int64)
+    numbers = goal_numbers(observations, action_size)
+    changes = np.zeros_like(numbers)
+    changes[1:] = numbers[1:] - numbers[:-1]
+    changes[ends[:-1]] = 0  # from one episode to the next
+    backwards = np.unique(np.searchsorted(ends, np.flatnonzero(changes < 0), side="right"))
+    cuts = np.flatnonzero(changes > 0)
+    # Where they do not, the zeros of some other sensor look like a goal that was reached.
+    return cuts[~np.isin(np.searchsorted(ends, cuts, side="right"), backwards)]

@@ -23,7 +23,7 @@ def test_prints_a_table_and_draws(model: Path, tmp_path: Path, capsys: pytest.Ca
     words = ["evaluate", str(model), "--scenario", "po-blend-d2", "--contexts", "3", "--steps", "10"]
     assert main([*words, "--plot", str(tmp_path / "c.png")]) == 0
     out = capsys.readouterr().out
-    for name in ("m.safetensors", "logging", "direct", "optimal", "success", "distance at"):
+    for name in ("m.safetensors", "logging", "direct", "secant", "optimal", "success", "distance at"):
         assert name in out
     assert (tmp_path / "c.png").stat().st_size > 1000
 

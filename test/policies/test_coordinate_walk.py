@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
+from lift_ros.evaluation.convergence import context_seeds, converge
 from lift_ros.policies.coordinate_walk import STEP_FLOOR, CoordinateWalk, NoisyCoordinateWalk
-from lift_ros.policies.displacement import DisplacementReader
+from lift_ros.policies.displacement import DisplacementReader, goal_numbers
 from lift_ros.policies.protocol import Policy, SeededPolicy, begin_episode
 from lift_ros.positioning import DISTORTIONS
 from lift_ros.scenario import load_scenario, scenario_names
@@ -190,6 +191,28 @@ def test_noise_stays_in_the_ball_and_none_is_the_plain_walk() -> None:
     assert np.array_equal(plain.act(np.full(3, 0.5)), walk.act(np.full(3, 0.5)))
 
 
+@pytest.mark.parametrize(("noise", "share"), [(0.5, 1.0), (1.0, 1.0), (2.0, 0.5)])
+def test_noise_slows_the_walk_down_but_does_not_stop_it(noise: float, share: float) -> None:
+    scenario = load_scenario("po-blend-d5")
+    walk = scenario.make_policy("noisy_coordinate_walk", {"step": 0.05, "noise": noise})
+    result = converge(scenario, walk, context_seeds(0, 12), patience=1000)
+    assert result.success >= share
+
+
+def test_little_of_the_walk_is_seen_in_noise_of_level_2() -> None:
+    noisy, radius = NoisyCoordinateWalk(dim=5, action_radius=10.0, step=0.05, noise=2.0), 0.05
+    begin_episode(noisy, 0)
+    actions = np.array([noisy.act(np.full(5, 0.9)) for _ in range(10)])
+    assert np.mean(np.linalg.norm(actions - [-radius, 0, 0, 0, 0], axis=1)) > 3 * radius
+
+
+def test_judging_progress_over_more_steps_ends_at_the_goal_all_the_same() -> None:
+    walk, position = CoordinateWalk(dim=3, step=0.1, patience=9), np.array([0.55, -0.31, 0.12])
+    for _ in range(40):
+        position = position + walk.act(position)
+    assert np.abs(position).max() <= 0.01
+
+
 def test_hand_offs_do_not_repeat_the_noise() -> None:
     walk = NoisyCoordinateWalk(dim=2, action_radius=1.0)
     begin_episode(walk, 0)
@@ -207,6 +230,13 @@ def test_reads_displacements() -> None:
     assert reader.read(np.zeros(4))[0] == 1
 
 
+def test_goals_are_numbered_alike_in_rows_and_one_by_one() -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (200, 6)).astype(float)
+    for dim in (1, 2, 3, 6):
+        assert goal_numbers(rows, dim).tolist() == [DisplacementReader(dim).read(row)[0] for row in rows]
+    assert goal_numbers(rows, 4).tolist() == [0] * 200
+
+
 def test_bad_use_says_what_is_wrong() -> None:
     assert isinstance(CoordinateWalk(2), Policy)
     with pytest.raises(UserError, match=r"step=-1"):
@@ -219,5 +249,7 @@ def test_bad_use_says_what_is_wrong() -> None:
         CoordinateWalk(2).act(np.zeros(3))
     with pytest.raises(UserError, match="noise"):
         NoisyCoordinateWalk(2, 1.0, noise=-1)
+    with pytest.raises(UserError, match="from 0 to 100"):
+        NoisyCoordinateWalk(2, 1.0, noise=1e6)
     with pytest.raises(UserError, match="begin_episode"):
         NoisyCoordinateWalk(2, 1.0).act(np.zeros(2))

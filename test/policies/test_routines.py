@@ -165,6 +165,7 @@ def test_named_policies() -> None:
         ("coordinate_walk_generator", {"step": 0.1}),
         ("noisy_coordinate_walk", {"action_radius": 0.3, "noise": 0.5}),
         ("direct", {"action_radius": 0.3}),
+        ("secant", {"action_radius": 0.3, "gain": 0.8}),
     ]:
         policy = load_policy(name, arguments, 6, 3)
         begin_episode(policy, 0)

@@ -56,6 +56,29 @@ def test_leaves_out_episodes_without_a_step() -> None:
     assert from_episodes(episodes).offsets.tolist() == [0, 4, 8]
 
 
+def two_goals(numbers: list[int]) -> Episode:
+    """Return an episode of 2-dimensional actions whose steps approach the goals of these numbers."""
+    (episode,) = make_episodes(1, len(numbers))
+    for step, number in zip(episode.steps, numbers, strict=True):
+        step.observation = np.concatenate([step.observation * (number == 0), step.observation])
+    episode.final_observation = np.concatenate([np.zeros(2), episode.final_observation])
+    return episode
+
+
+def test_no_piece_leads_past_a_goal_that_was_reached_on_the_way() -> None:
+    data = from_episodes([two_goals([0, 0, 1, 1, 1]), two_goals([0, 1])])
+    assert data.offsets.tolist() == [0, 2, 5, 6, 7]
+    assert data.terminated.tolist() == [False, True, False, True]
+    assert np.array_equal(data.final_observations[0], data.observations[2])
+    assert np.array_equal(data.final_observations[2], data.observations[6])
+    assert data.facts()["episodes"] == 2
+
+
+def test_zeros_that_come_and_go_are_no_goals() -> None:
+    data = from_episodes([two_goals([0, 1, 0, 1]), two_goals([1, 1, 0]), two_goals([0, 1])])
+    assert data.offsets.tolist() == [0, 4, 7, 8, 9]
+
+
 def test_the_digest_tells_data_apart() -> None:
     assert from_episodes(make_episodes()).facts() == from_episodes(make_episodes()).facts()
     assert from_episodes(make_episodes()).facts()["digest"] != from_episodes(make_episodes(seed=1)).facts()["digest"]
