@@ -20,7 +20,7 @@ from lift_ros.errors import UserError
 MOTIONS = ("auto", "linear", "power")
 
 KAPPAS = tuple(eighths / 8 for eighths in range(-4, 17))  # the best of them is refined
-_GAINS = tuple(quarters / 4 for quarters in range(-8, 9))  # exponents of the rivals' gain over the distance to the end
+_GAINS = tuple(halves / 2 for halves in range(-4, 5))  # exponents of the rivals' gain over the distance to the end
 _RATIO = 0.7  # of the linear error: κ ≠ 0 has to come below
 _SIGNIFICANCE = 2.0  # standard deviations of tossed coins by which more than half of the episodes have to say so
 _CLOSE_ENOUGH = 0.02  # linear errors below this leave nothing to gain
@@ -47,14 +47,16 @@ class Track(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Errors of predicted stretches relative to how far they go, in the median of all episodes."""
+    """Errors of predicted stretches relative to how far they go: the median of all episodes."""
 
     best_kappa: float  # of the candidates other than 0
     error: float  # with it, without what measurement noise explains
     linear_error: float  # of the best linear motion, likewise
     noise: float  # what measurement noise explains
     better: float  # share of episodes in which the best κ is better than the best linear motion
-    candidates: tuple[tuple[float, float], ...]  # each κ that was tried, with its error, noise included
+    candidates: tuple[
+        tuple[float, float], ...
+    ]  # each κ that was tried, with its error over all episodes, noisy
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,9 @@ def _gather(track: Track, lengths: FloatArray, stretches: _Stretches) -> Evidenc
     """Let all candidates and their linear rivals predict."""
     safe = np.where(lengths > 0, lengths, 1.0)  # an action of length zero adds nothing, whatever it is multiplied with
     tried = {kappa: stretches.errors(safe**kappa) for kappa in KAPPAS}
-    refined = _vertex([stretches.usual(tried[kappa]) for kappa in KAPPAS])
+    refined = _vertex([tried[kappa].sum() for kappa in KAPPAS])
     tried[refined] = stretches.errors(safe**refined)
-    best = min((kappa for kappa in tried if kappa), key=lambda kappa: stretches.usual(tried[kappa]))
+    best = min((kappa for kappa in tried if kappa), key=lambda kappa: tried[kappa].sum())
     distances = np.linalg.norm(track.positions - np.repeat(track.finals, np.diff(track.offsets), axis=0), axis=1)
     distances += distances.mean()  # what is near is a matter of scale, and none may be zero
     linear = min((stretches.errors(distances**exponent) for exponent in _GAINS), key=stretches.usual)
@@ -119,7 +121,9 @@ def _gather(track: Track, lengths: FloatArray, stretches: _Stretches) -> Evidenc
         linear_error=stretches.usual(linear - stretches.noise),
         noise=stretches.usual(stretches.noise),
         better=float(np.mean(tried[best] < linear)),
-        candidates=tuple((kappa, stretches.usual(errors)) for kappa, errors in sorted(tried.items())),
+        candidates=tuple(
+            (kappa, math.sqrt(errors.sum() / stretches.totals.sum())) for kappa, errors in sorted(tried.items())
+        ),
     )
 
 
@@ -233,9 +237,9 @@ def _noise(track: Track, episode: IntArray) -> float:
 
 
 def _vertex(errors: list[float]) -> float:
-    """Return where a parabola through the squared errors of the best κ and its neighbours is lowest."""
+    """Return where a parabola through the errors of the best κ and its neighbours is lowest."""
     middle = int(np.clip(np.argmin(errors), 1, len(KAPPAS) - 2))
-    low, best, high = np.square(errors[middle - 1 : middle + 2]).tolist()
+    low, best, high = errors[middle - 1 : middle + 2]
     curvature = low - 2 * best + high
     shift = 0.5 * (low - high) / curvature if curvature > 0 else 0.0
     step = KAPPAS[1] - KAPPAS[0]
