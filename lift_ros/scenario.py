@@ -23,6 +23,7 @@ from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
 from lift_ros.positioning.problem import Limits, Problem
+from lift_ros.shortcuts.motion import MOTIONS
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES
 
 OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never from a parameter file
@@ -49,6 +50,8 @@ TRAINING_KEYS = {
     "updates": Key(int, None, low=1, optional=True),
     "strategy": Key(str, None, choices=(*STRATEGIES, PLAIN), optional=True),
     "C": Key(float, None, low=0, optional=True),
+    # how actions add up to a shortcut: linearly, by a power of their length, or as the run tells
+    "motion": Key(str, None, choices=MOTIONS, optional=True),
     "gamma": Key(float, None, above=0, high=1, optional=True),
     "scale_observations": Key(bool, None, optional=True),
     # start states uniform over transitions, or over episodes first

@@ -135,6 +135,7 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) 
             "hash": result.policy.hash,
             **{name: getattr(result, name) for name in ("updates", "complete", "losses", "evaluations")},
             **{name: data[name] for name in ("episodes", "steps", "labelled")},
+            "motion": result.policy.description["training"]["motion"],
             "left_out": left_out,
         }
         print(json.dumps(content))
@@ -143,6 +144,12 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) 
         print(f"left out: {reason}")
     if data["labelled"]:
         print(f"rewards of {data['labelled']} episodes were not recorded and are labelled in hindsight")
+    motion = result.policy.description["training"]["motion"]
+    options = result.policy.description["training"]["options"]
+    if motion["kappa"]:
+        print(f"a step moves by ‖a‖^{1 + motion['kappa']:.2f}, and shortcuts reckon with it: {motion['reason']}")
+    elif options["motion"] == "auto" and options["strategy"] != PLAIN and not motion["source"]:
+        print(f"shortcuts take the motion for linear: {motion['reason']}")
     print(f"{result.path}: trained on {data['episodes']} episodes, {data['steps']} steps")
     print(f"model hash {result.policy.hash[:16]}")
     if result.evaluations:

@@ -50,10 +50,12 @@ def _solve_linear(
 def _solve_square_root(
     distortion: Distortion, position: FloatArray, target: FloatArray, context: FloatArray, radius: float
 ) -> FloatArray:
-    # With b = √‖a‖·a the movement is linear in b, and ‖b‖ = ‖a‖^1.5. On unit vectors a and b agree.
-    image = _solve_linear(distortion, position, target, context, radius**1.5)
+    # With b = ‖a‖^κ·a the movement is linear in b, and ‖b‖ = ‖a‖^(1+κ). On unit vectors a and b agree.
+    assert isinstance(distortion, SquareRoot)
+    kappa = distortion.exponent
+    image = _solve_linear(distortion, position, target, context, radius ** (1 + kappa))
     length = float(np.linalg.norm(image))
-    return image / length ** (1 / 3) if length > 0 else image
+    return image / length ** (kappa / (1 + kappa)) if length > 0 else image
 
 
 def _solve_sine(

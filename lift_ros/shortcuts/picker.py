@@ -38,8 +38,9 @@ class ShortcutPicker(TransitionPickerProtocol):  # type: ignore[misc]
         strategy: str = "weighted",
         seed: int = 0,
         memory_limit_bytes: int = 1 << 29,
+        kappa: float = 0.0,
     ) -> None:
-        self._rule = Rule(gamma, C, action_radius, strategy)
+        self._rule = Rule(gamma, C, action_radius, strategy, kappa)
         self._rng = generator(seed, "shortcuts")
         self._pool: list[float] = []
         self._walks: dict[int, _Walk] = {}
@@ -134,8 +135,8 @@ class _Walk:
         return bool(known and self.steps == episode.size() and self.terminated == episode.terminated)
 
     def action(self, start: int, stop: int) -> Any:
-        """Return the sum of the actions between two states."""
-        return (self.nodes.sums[stop] - self.nodes.sums[start]).astype(self.dtype)
+        """Return the action that leads from one state to another at once."""
+        return self.nodes.actions(self.nodes.sums[stop] - self.nodes.sums[start]).astype(self.dtype)
 
     def draw(self, start: int, pool: list[float]) -> int:
         """Return how many steps after `start` a shortcut ends: proposed uniformly, accepted by its weight."""

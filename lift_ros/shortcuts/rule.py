@@ -3,6 +3,9 @@
 With G_{j-1} = r_{j-1} + γ·G_j the paper's condition γ·G_j − G_i + r_{j-1} ≥ C·Σ‖a_k‖ reads
 G_{j-1} − C·P_j ≥ G_i − C·P_i, where P sums the lengths of the actions. Both sides belong to one node of the
 trajectory each, so a pair is decided by one comparison and the length of a difference of prefix sums.
+
+Where a step moves the plant by M·a‖a‖^κ instead of M·a, what adds up along the way is the drive v = Σ a_k‖a_k‖^κ, and
+the one action with the same effect is v‖v‖^(−κ/(1+κ)). κ = 0 is the paper's Algorithm 1; `motion` estimates κ.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ class Rule:
     C: float
     action_radius: float
     strategy: str = "weighted"
+    kappa: float = 0.0  # κ: a step moves the plant by M·a‖a‖^κ
 
     def __post_init__(self) -> None:
         if not 0 <= self.gamma <= 1:
@@ -47,20 +51,23 @@ class Rule:
             )
         if self.strategy not in STRATEGIES:
             raise UserError(f"strategy is {self.strategy!r}, but must be one of {', '.join(STRATEGIES)}.")
+        if not -1 < self.kappa < math.inf:
+            raise UserError(f"kappa is {self.kappa}, but must be finite and above -1; 0 is a linear motion.")
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """The n+1 states of every episode, laid end to end, with what the condition needs at each of them."""
 
-    sums: FloatArray  # [M, d] actions added up from the episode's start
+    sums: FloatArray  # [M, d] drives a‖a‖^κ added up from the episode's start
     level: FloatArray  # [M] G_i − C·P_i: what a shortcut from here has to reach; +inf at the last state
     gain: FloatArray  # [M] G_{j-1} − C·P_j: what a shortcut to here reaches; -inf at the first state
     reached: FloatArray  # [M] r_{j-1}, the reward of a shortcut to here; NaN at the first state
     base: IntArray  # [E] the first node of each episode
     ends: IntArray  # [E] the largest admissible j: n where the state after the last step is known, else n−1
     returns: FloatArray  # [steps] G_i, what was still collected from each step on
-    limit: float  # the largest squared length of a shortcut
+    limit: float  # the largest squared length of a shortcut's drive
+    kappa: float
 
     def admissible(self, starts: IntArray, stops: IntArray) -> BoolArray:
         """Whether the pairs of nodes are candidates; the direct successor is one by definition."""
@@ -69,6 +76,10 @@ class Nodes:
         inside &= self.gain[stops] >= self.level[starts]
         inside |= stops == starts + 1
         return inside
+
+    def actions(self, drives: FloatArray) -> FloatArray:
+        """Return the one action that has the effect of all actions whose drives add up to each of these."""
+        return drives if self.kappa == 0 else _times_power(drives, -self.kappa / (1 + self.kappa))
 
 
 def make_nodes(actions: Any, rewards: Any, offsets: Any, closed: Any, rule: Rule) -> Nodes:
@@ -91,11 +102,12 @@ def make_nodes(actions: Any, rewards: Any, offsets: Any, closed: Any, rule: Rule
     reached = np.full(size, np.nan)
     base = offsets[:-1] + np.arange(count)
     lengths = np.sqrt(np.einsum("nd,nd->n", actions, actions))
+    drives = actions if rule.kappa == 0 else _times_power(actions, rule.kappa)
     values = rewards.tolist()
     all_returns = np.empty(len(actions))
     for node, first, stop in zip(base.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         last = node + stop - first
-        np.cumsum(actions[first:stop], axis=0, out=sums[node + 1 : last + 1])
+        np.cumsum(drives[first:stop], axis=0, out=sums[node + 1 : last + 1])
         np.cumsum(lengths[first:stop], out=path[node + 1 : last + 1])
         all_returns[first:stop] = returns = discounted_returns(values[first:stop], rule.gamma)
         level[node:last] = returns - rule.C * path[node:last]
@@ -103,7 +115,16 @@ def make_nodes(actions: Any, rewards: Any, offsets: Any, closed: Any, rule: Rule
         gain[node + 1 : last + 1] += _RETURN_SLACK * (np.abs(returns).max(initial=0) + rule.C * path[last])
         reached[node + 1 : last + 1] = rewards[first:stop]
     ends = np.maximum(np.diff(offsets) - np.where(closed, 0, 1), 0)
-    return Nodes(sums, level, gain, reached, base, ends, all_returns, (rule.action_radius * (1 + slack)) ** 2)
+    limit = (rule.action_radius * (1 + slack)) ** (2 * (1 + rule.kappa))
+    return Nodes(sums, level, gain, reached, base, ends, all_returns, limit, rule.kappa)
+
+
+def _times_power(vectors: FloatArray, exponent: float) -> FloatArray:
+    """Return x‖x‖^exponent for every vector; those of length zero stay."""
+    lengths = np.sqrt(np.einsum("...d,...d->...", vectors, vectors))
+    powers = np.power(lengths, exponent, out=np.zeros_like(lengths), where=lengths > 0)
+    result: FloatArray = vectors * powers[..., None]
+    return result
 
 
 def discounted_returns(rewards: list[float], gamma: float) -> FloatArray:
@@ -141,6 +162,7 @@ def candidates(
     action_radius: float,
     terminated: bool = True,
     strategy: str = "weighted",
+    kappa: float = 0.0,
 ) -> tuple[IntArray, FloatArray]:
     """Return the j's to which a shortcut may lead from step i, ascending, and the probability of each.
 
@@ -148,7 +170,7 @@ def candidates(
     is part of the trajectory only where it was observed, as it is in a run: then, too, say `terminated`. Else the last
     step has no candidates and both arrays are empty.
     """
-    rule = Rule(gamma, C, action_radius, strategy)
+    rule = Rule(gamma, C, action_radius, strategy, kappa)
     steps = len(np.asarray(actions))
     if not 0 <= i < steps:
         raise UserError(f"i is {i}, but the episode has {steps} steps, numbered from 0 to {steps - 1}.")

@@ -74,6 +74,7 @@ class ShortcutSampler:
         gamma: float = 0.99,
         C: float = 0.0,  # noqa: N803
         strategy: str = "weighted",
+        kappa: float = 0.0,
         episodes_first: bool = False,
         far: bool = False,
         memory_limit_bytes: int = 1 << 29,
@@ -87,11 +88,11 @@ class ShortcutSampler:
         self.strategy = strategy
         self.episodes_first = episodes_first
         self._rng = generator(seed, "shortcuts") if rng is None else rng
-        rule = Rule(gamma, C, action_radius, "uniform" if strategy == PLAIN else strategy)
+        rule = Rule(gamma, C, action_radius, "uniform" if strategy == PLAIN else strategy, kappa)
         self._terminated = np.asarray(terminated, dtype=bool).reshape(-1)
         closed = self._terminated if final_observations is None else np.ones_like(self._terminated)
         nodes = make_nodes(actions, rewards, offsets, closed, rule)
-        self._sums = nodes.sums
+        self._nodes = nodes
         self._actions = _float32(np.asarray(actions).reshape(-1, nodes.sums.shape[1]))
         self._rewards = _float32(np.asarray(rewards).reshape(-1))
         self._returns = _float32(nodes.returns)
@@ -116,7 +117,7 @@ class ShortcutSampler:
             self.precomputed = rows.table is not None or strategy == "best"
             self._draws = Draws(nodes, rows, strategy)
             if far:
-                self._aims = _float32(make_aims(nodes, rows))
+                self._aims = _float32(nodes.actions(make_aims(nodes, rows)))
         self._ahead: ShortcutBatch | None = None
         self._before_ahead = self._rng.bit_generator.state
         self._used = 0
@@ -176,7 +177,8 @@ class ShortcutSampler:
         if self._draws is not None:
             long = np.flatnonzero(offset > 1)
             node = np.take(start + episode, long)  # an episode has one node more than steps
-            actions[long] = _lines(self._sums, node + np.take(offset, long)) - _lines(self._sums, node)
+            sums = self._nodes.sums
+            actions[long] = self._nodes.actions(_lines(sums, node + np.take(offset, long)) - _lines(sums, node))
         next_actions = _lines(self._actions, after)
         next_actions[ended] = 0
         next_observations = self._seen(after)

@@ -89,12 +89,13 @@ def largest_constants(
     gamma: float,
     terminated: bool = True,
     action_radius: float = float("inf"),
+    kappa: float = 0.0,
 ) -> FloatArray:
     """Return the largest C with which Algorithm 1 takes each pair of one episode: negative where it never does.
 
     The direct successor, +inf, is taken with every C. Pairs outside the action ball hold NaN.
     """
-    rule = Rule(gamma, 0.0, action_radius)
+    rule = Rule(gamma, 0.0, action_radius, kappa=kappa)
     nodes = make_nodes(actions, rewards, [0, len(np.asarray(actions))], [terminated], rule)
     steps, end = len(nodes.gain) - 1, int(nodes.ends[0])
     # With C = 0 level and gain are the returns, up to a slack far below anything a plot can show.

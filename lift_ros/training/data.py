@@ -14,6 +14,7 @@ from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.bags.hindsight import label
 from lift_ros.errors import UserError
 from lift_ros.policies.displacement import goal_numbers
+from lift_ros.shortcuts.motion import Track
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,18 @@ class TrainingData:
             total.update(f"{array.dtype.str}{array.shape}".encode())
             total.update(np.ascontiguousarray(array).tobytes())
         return {"episodes": self.episodes, "steps": len(self.rewards), "digest": total.hexdigest()}
+
+
+def make_track(arrays: EpisodeArrays) -> Track | None:
+    """Return where episodes went: recorded positions, or observations of the action's size; None without either."""
+    known = {"positions": (arrays.positions, arrays.final_positions)}
+    if arrays.observations.shape[1] == arrays.actions.shape[1]:
+        known["observations"] = arrays.observations, arrays.final_observations
+    for source, (steps, finals) in known.items():
+        told = 0 < steps.shape[1] == finals.shape[1]
+        if told and np.isfinite(steps).all() and np.isfinite(finals).all():
+            return Track(steps, finals, arrays.actions, arrays.offsets, source)
+    return None
 
 
 def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:

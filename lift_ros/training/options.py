@@ -32,6 +32,7 @@ class TrainingOptions:
     # what is drawn
     strategy: str = "best"  # of the shortcuts; "none" trains on plain transitions
     C: float = 0.0
+    motion: str = "auto"  # how actions add up: "linear", by a "power" of their length, or as the run tells
     draw: str = "transitions"  # start states uniform over transitions, or over episodes first
     reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
     scale_observations: bool = False

@@ -7,7 +7,7 @@ import math
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from lift_ros.errors import UserError
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
 from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
+from lift_ros.shortcuts.motion import Motion, choose_motion
+from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, make_data
+from lift_ros.training.data import TrainingData, make_data, make_track
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
@@ -82,6 +84,8 @@ def train(
     else:
         arrays, sources = episodes_to_arrays(episodes), []
     data = make_data(arrays, options.reward)
+    # Without shortcuts nothing is added up, so that it does not matter how.
+    motion = choose_motion("linear" if options.strategy == PLAIN else options.motion, make_track(arrays))
     threads = threads or min(2, len(os.sched_getaffinity(0)))
     path = None if out is None else Path(out)
     with contextlib.ExitStack() as stack:
@@ -89,7 +93,7 @@ def train(
         # Our CQL brings threads of its own and computes the same numbers with any number of them.
         torch.set_num_threads(1 if options.algorithm == "CQL" else threads)
         stack.enter_context(torch.random.fork_rng(devices=[]))
-        run = _Run(data, options, action_radius, sources, threads, path, tensorboard)
+        run = _Run(data, motion, options, action_radius, sources, threads, path, tensorboard)
         stack.callback(run.close)
         if resume:
             run.resume()
@@ -103,6 +107,7 @@ class _Run:
     def __init__(
         self,
         data: TrainingData,
+        motion: Motion,
         options: TrainingOptions,
         action_radius: float,
         sources: list[dict[str, Any]],
@@ -128,6 +133,7 @@ class _Run:
             gamma=options.gamma,
             C=options.C,
             strategy=options.strategy,
+            kappa=motion.kappa,
             episodes_first=options.draw == "episodes",
             far=options.anchor_to == "far",
             memory_limit_bytes=options.pairs_memory,
@@ -137,8 +143,14 @@ class _Run:
         torch.manual_seed(options.seed)
         self._learner = _make_learner(options, *self._sizes, threads)
         facts = data.facts()
+        self._motion = motion
         self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
-        self._identity = {"options": options.as_dict(), "action_radius": self._action_radius, "data": facts}
+        self._identity = {
+            "options": options.as_dict(),
+            "action_radius": self._action_radius,
+            "data": facts,
+            "kappa": motion.kappa,
+        }
 
     def close(self) -> None:
         self._learner.close()
@@ -242,6 +254,7 @@ class _Run:
                 "options": self._identity["options"],
                 "updates": progressed.done,
                 "data": self._data,
+                "motion": asdict(self._motion),
                 "pairs": self._sampler.pairs,
                 "bags": self._sources,
                 "losses": {name: value for name, value in progressed.losses.items() if np.isfinite(value)},

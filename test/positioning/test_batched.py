@@ -11,16 +11,26 @@ from lift_ros.positioning.dynamics import Dynamics
 from lift_ros.positioning.simulated import SimulatedPositioning
 
 
-def dynamics(name: str = "none", dim: int = 2, observation: str = "position", radius: float = 0.3) -> Dynamics:
-    return Dynamics(make_distortion(name, dim), radius, 0.05, 100, observation)
+def dynamics(
+    name: str = "none", dim: int = 2, observation: str = "position", radius: float = 0.3, **own: float
+) -> Dynamics:
+    return Dynamics(make_distortion(name, dim, **own), radius, 0.05, 100, observation)
+
+
+@pytest.mark.parametrize("exponent", [0.25, 0.7, 1.0])
+def test_gives_the_bits_of_the_single_one_with_any_exponent(exponent: float) -> None:
+    check_bits(dynamics("sqrt", 5, exponent=exponent))
 
 
 @pytest.mark.parametrize("name", sorted(DISTORTIONS))
 @pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.parametrize("observation", ["position", "displacement"])
 def test_gives_the_bits_of_the_single_one(name: str, dim: int, observation: str) -> None:
-    problem = dynamics(name, dim, observation)
-    count = 23
+    check_bits(dynamics(name, dim, observation))
+
+
+def check_bits(problem: Dynamics) -> None:
+    count, dim = 23, problem.dim
     batch = BatchedPositioning(problem)
     observations = batch.reset(range(count))
     singles = [SimulatedPositioning(problem) for _ in range(count)]

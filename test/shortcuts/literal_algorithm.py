@@ -16,18 +16,26 @@ def literal_candidates(
     constant: float,
     radius: float,
     terminated: bool,
+    kappa: float = 0.0,
 ) -> list[int]:
     steps = len(actions)
     last = steps if terminated else steps - 1
     returns = [math.fsum(gamma ** (k - i) * rewards[k] for k in range(i, steps)) for i in range(steps)] + [0.0]
     found = []
     for j in range(i + 1, last + 1):
-        shortcut = [math.fsum(actions[k][axis] for k in range(i, j)) for axis in range(len(actions[0]))]
+        shortcut = literal_action(actions[i:j], kappa)
         length = math.fsum(math.hypot(*actions[k]) for k in range(i, j))
         pays = gamma * returns[j] - returns[i] + rewards[j - 1] >= constant * length
         if j == i + 1 or (pays and math.hypot(*shortcut) <= radius):
             found.append(j)
     return found
+
+
+def literal_action(actions: Sequence[Sequence[float]], kappa: float) -> list[float]:
+    """Return the action that moves by as much as these do together, where a step moves by a‖a‖^κ."""
+    drive = [math.fsum(a[axis] * math.hypot(*a) ** kappa for a in actions) for axis in range(len(actions[0]))]
+    length = math.hypot(*drive)
+    return [value * length ** (-kappa / (1 + kappa)) for value in drive] if length else drive
 
 
 def literal_probabilities(rewards: Sequence[float], found: Sequence[int], strategy: str) -> list[float]:

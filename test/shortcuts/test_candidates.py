@@ -15,8 +15,10 @@ from lift_ros.shortcuts import STRATEGIES, candidates
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.3, 2.0])
-@pytest.mark.parametrize("terminated", [True, False])
-def test_agrees_with_the_algorithm_on_thousands_of_random_trajectories(constant: float, terminated: bool) -> None:
+@pytest.mark.parametrize(("terminated", "kappa"), [(True, 0.0), (False, 0.0), (True, 0.5), (False, 1.0), (True, -0.3)])
+def test_agrees_with_the_algorithm_on_thousands_of_random_trajectories(
+    constant: float, terminated: bool, kappa: float
+) -> None:
     rng = np.random.default_rng(int(10 * constant) + terminated)
     for number in range(500):
         steps, size = int(rng.integers(1, 25)), int(rng.integers(1, 4))
@@ -25,9 +27,9 @@ def test_agrees_with_the_algorithm_on_thousands_of_random_trajectories(constant:
         gamma = float(rng.choice((0.0, 0.5, 0.9, 0.99, 1.0)))
         strategy = STRATEGIES[number % len(STRATEGIES)]
         i = int(rng.integers(steps))
-        options = {"gamma": gamma, "C": constant, "action_radius": 0.3, "terminated": terminated}
+        options = {"gamma": gamma, "C": constant, "action_radius": 0.3, "terminated": terminated, "kappa": kappa}
         found, probabilities = candidates(actions, rewards, i, strategy=strategy, **options)
-        expected = literal_candidates(actions.tolist(), rewards.tolist(), i, gamma, constant, 0.3, terminated)
+        expected = literal_candidates(actions.tolist(), rewards.tolist(), i, gamma, constant, 0.3, terminated, kappa)
         assert found.tolist() == expected
         if expected:
             np.testing.assert_allclose(probabilities, literal_probabilities(rewards.tolist(), expected, strategy))

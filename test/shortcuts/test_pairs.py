@@ -35,6 +35,7 @@ def check(walks: Trajectories, rule: Rule) -> None:
                 C=rule.C,
                 action_radius=rule.action_radius,
                 terminated=terminated,
+                kappa=rule.kappa,
             )
             offsets = rows.table[rows.first[row] : rows.first[row] + rows.count[row]]
             np.testing.assert_array_equal(offsets + i, found)
@@ -57,9 +58,20 @@ def check(walks: Trajectories, rule: Rule) -> None:
     size=some.integers(1, 5),
     step=some.sampled_from((0.01, 0.05, 0.3)),
     constant=some.sampled_from((0.0, 0.5)),
+    kappa=some.sampled_from((0.0, 0.5, -0.3)),
 )
-def test_pairs_are_the_candidates(seed: int, lengths: list[int], size: int, step: float, constant: float) -> None:
-    check(Trajectories(seed, lengths, size, step), Rule(0.99, constant, 0.3))
+def test_pairs_are_the_candidates(
+    seed: int, lengths: list[int], size: int, step: float, constant: float, kappa: float
+) -> None:
+    check(Trajectories(seed, lengths, size, step), Rule(0.99, constant, 0.3, kappa=kappa))
+
+
+def test_in_a_linear_motion_bare_actions_are_added_up() -> None:
+    walks = Trajectories(3, [40], size=3)
+    nodes = make_nodes(walks.actions, walks.rewards, walks.offsets, walks.terminated, Rule(0.99, 0.0, 0.3))
+    np.testing.assert_array_equal(nodes.sums[1:], np.cumsum(walks.actions, axis=0))
+    assert nodes.actions(nodes.sums) is nodes.sums
+    assert nodes.limit == (0.3 * (1 + 1e-9)) ** 2
 
 
 def test_strips_end_at_every_length() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import structlog
 from d3rlpy.dataset import Episode, InfiniteBuffer, ReplayBuffer, Transition
+from literal_algorithm import literal_action
 from scipy import stats
 
 from lift_ros.errors import UserError
@@ -148,6 +149,18 @@ def test_contents_are_those_of_the_pair(terminated: bool, image: bool) -> None:
         np.testing.assert_array_equal(picked.next_observation, 0 if over else episode.observations[stop])
         np.testing.assert_array_equal(picked.next_action, 0 if over else episode.actions[stop])
     assert bool(ended) == terminated
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 0])
+def test_in_a_power_motion_actions_have_the_effect_of_the_way(memory: int) -> None:
+    episode = make_episode(3, steps=30)
+    shortcuts = ShortcutPicker(0.3, kappa=0.5, strategy="uniform", memory_limit_bytes=memory)
+    found, _ = candidates(episode.actions, episode.rewards, 4, action_radius=0.3, kappa=0.5)
+    picked = [shortcuts(episode, 4) for _ in range(200)]
+    assert {stop_of(episode, one) for one in picked} == set(found.tolist())
+    for one in picked:
+        expected = literal_action(episode.actions[4 : stop_of(episode, one)].tolist(), 0.5)
+        np.testing.assert_allclose(one.action, expected, rtol=1e-5)
 
 
 def test_observations_of_several_parts_are_kept_apart() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from literal_algorithm import Trajectories
+from literal_algorithm import Trajectories, literal_action
 from scipy import stats
 
 from lift_ros.errors import UserError
@@ -21,7 +21,7 @@ def make(walks: Trajectories, ends_seen: bool = True, **options: Any) -> Shortcu
 
 
 def expected_shares(
-    walks: Trajectories, strategy: str, episodes_first: bool = False, ends_seen: bool = True
+    walks: Trajectories, strategy: str, episodes_first: bool = False, ends_seen: bool = True, kappa: float = 0.0
 ) -> dict[tuple[int, int], float]:
     """Return the probability of every (flat start, offset) that has one."""
     closed = walks.terminated | ends_seen
@@ -31,9 +31,8 @@ def expected_shares(
         actions, rewards, _ = walks.episode(episode)
         for i in range(count):
             start = 1 / sum(map(bool, counts)) / count if episodes_first else 1 / sum(counts)
-            found, mass = candidates(
-                actions, rewards, i, C=0.1, action_radius=0.3, terminated=bool(closed[episode]), strategy=strategy
-            )
+            options: dict[str, Any] = {"C": 0.1, "action_radius": 0.3, "strategy": strategy, "kappa": kappa}
+            found, mass = candidates(actions, rewards, i, terminated=bool(closed[episode]), **options)
             for j, share in zip(found.tolist(), mass.tolist(), strict=True):
                 if share > 0:
                     shares[int(walks.offsets[episode]) + i, j - i] = start * share
@@ -128,6 +127,28 @@ def test_contents_are_those_of_the_pair(strategy: str) -> None:
         np.testing.assert_array_equal(batch.next_actions[k], 0 if over else walks.actions[j].astype(np.float32))
         assert batch.rewards[k, 0] == np.float32(walks.rewards[j - 1])
     assert batch.terminals.any() and not batch.terminals.all()
+
+
+@pytest.mark.parametrize("memory", [PLENTY, NOTHING])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kappa", [0.5, 1.0, -0.3])
+def test_actions_have_the_effect_of_the_way_in_a_power_motion(kappa: float, strategy: str, memory: int) -> None:
+    walks = Trajectories(4, [25, 12, 40], step=0.05)
+    batch = make(walks, kappa=kappa, strategy=strategy, memory_limit_bytes=memory).sample(400)
+    assert batch.offsets.max() > 3
+    for start, offset, action in zip(batch.starts.tolist(), batch.offsets.tolist(), batch.actions, strict=True):
+        expected = literal_action(walks.actions[start : start + offset].tolist(), kappa)
+        np.testing.assert_allclose(action, expected, atol=1e-6)
+        assert offset == 1 or np.linalg.norm(action) <= 0.3 + 1e-6
+
+
+@pytest.mark.parametrize("memory", [PLENTY, NOTHING])
+@pytest.mark.parametrize("strategy", ["weighted", "uniform"])
+def test_draws_follow_the_mass_function_of_a_power_motion(strategy: str, memory: int) -> None:
+    walks = Trajectories(0, [12, 30, 7], step=0.08)
+    expected = expected_shares(walks, strategy, kappa=0.5)
+    assert expected.keys() != expected_shares(walks, strategy).keys()
+    check_shares(make(walks, C=0.1, strategy=strategy, kappa=0.5, memory_limit_bytes=memory, seed=1), expected)
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "none"])
