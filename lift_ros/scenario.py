@@ -111,6 +111,9 @@ class AssistSettings:
     retreat: bool = ASSIST_KEYS["retreat"].default  # whether what an erratic augmentor did is taken back
 
 
+DEFAULT_ASSIST = AssistSettings()
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""

@@ -19,7 +19,7 @@ class Answerer:
     def __init__(self, policy: Policy, source: Source, *, watches_coverage: bool = True) -> None:
         self.policy = policy
         self.source = source
-        self._watches_coverage = watches_coverage and isinstance(policy, CoveringPolicy)
+        self._watched = policy if watches_coverage and isinstance(policy, CoveringPolicy) else None
         self._begun: tuple[int, int] | None = None
 
     def answer(self, query: Query, time_ns: int = 0) -> Proposal | None:
@@ -33,6 +33,6 @@ class Answerer:
             self.policy.reset()
         # A copy, because a policy that changes its observation in place must not change the record.
         action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
-        if query.mode is Mode.ASSIST and self._watches_coverage and not self.policy.covers(query.values):
+        if query.mode is Mode.ASSIST and self._watched is not None and not self._watched.covers(query.values):
             action = np.empty(0)
         return Proposal(query.episode, query.step, self.source, action, getattr(self.policy, "hash", ""), time_ns)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Source, Step
 from lift_ros.positioning.problem import Observed
-from lift_ros.scenario import AssistSettings
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
 
 DEFAULT_BUDGET = 20
 
@@ -89,7 +89,7 @@ class Start:
     p: float = 0.0
     budget: int = DEFAULT_BUDGET
     time_ns: int = 0
-    assist: AssistSettings = AssistSettings()
+    assist: AssistSettings = DEFAULT_ASSIST
 
 
 @dataclass(slots=True)

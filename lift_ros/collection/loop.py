@@ -18,7 +18,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
 from lift_ros.positioning.problem import Problem
 from lift_ros.progress import Progress
-from lift_ros.scenario import AssistSettings, Scenario
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings, Scenario
 
 Clock: TypeAlias = Callable[[], int]
 
@@ -41,11 +41,10 @@ def run_episode(
     mode: Mode = Mode.COLLECT,
     p: float = 0.0,
     budget: int = exchange.DEFAULT_BUDGET,
-    assist: AssistSettings | None = None,
+    assist: AssistSettings = DEFAULT_ASSIST,
     clock: Clock = time.time_ns,
 ) -> Episode:
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
-    assist = assist or AssistSettings()
     answerers = _make_answerers(logging_policy, augmentor, mode, p, assist)
     arbiter = Arbiter(problem.limits)
     instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock(), assist))
@@ -124,8 +123,8 @@ def collect(
 
     Each follows from `seed` and its number alone, so neither `processes` nor `first` changes a number in it. Plant and
     policies may be given as objects or as functions that make them; with several processes they are pickled. A
-    scenario brings its logging policy and settings of mode assist along. `on_episode` is called with each episode as soon as it and all before it
-    are finished. Ctrl-C raises `CollectionInterrupted`, which holds the finished episodes.
+    scenario brings its logging policy and its settings of mode assist along. `on_episode` is called with each episode
+    as soon as it and all before it are finished. Ctrl-C raises `CollectionInterrupted`, which holds the finished episodes.
     """
     if episodes < 0:
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
@@ -135,7 +134,14 @@ def collect(
         logging_policy = logging_policy or plant.make_logging_policy
         assist = assist or plant.assist
         plant = plant.make_problem
-    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "assist": assist, "clock": clock}
+    options = {
+        "run_seed": seed,
+        "mode": mode,
+        "p": p,
+        "budget": budget,
+        "assist": assist or DEFAULT_ASSIST,
+        "clock": clock,
+    }
     make_runner = partial(_make_runner, plant, logging_policy, augmentor, **options)  # pickled to worker processes
     indices = range(first, first + episodes)
     processes = min(processes, episodes)

@@ -29,7 +29,7 @@ from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party, State
 from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.positioning.problem import Limits
-from lift_ros.scenario import AssistSettings
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
 
 # How long an answer may take before people are told who is waited for.
 PATIENCE_NS = 500_000_000
@@ -47,7 +47,7 @@ class RunSettings:
     p: float = 0.0
     budget: int = exchange.DEFAULT_BUDGET
     model_from: int = -1  # from this episode on the augmentor's model is waited for; -1 never waits
-    assist: AssistSettings = AssistSettings()
+    assist: AssistSettings = DEFAULT_ASSIST
 
 
 class Wish(Enum):

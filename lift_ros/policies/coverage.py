@@ -1,4 +1,4 @@
-"""Which observations a model's training data cover: fitted when it is trained, kept in its file, asked in microseconds."""
+"""Which observations a model's training data cover: fitted in training, kept in its file, asked in microseconds."""
 
 from __future__ import annotations
 
