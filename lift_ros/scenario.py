@@ -51,7 +51,7 @@ ASSIST_KEYS = {
     "budget": Key(int, 30, low=0, high=1_000_000),
     "window": Key(int, 8, low=4, high=1000),
     "cancel": Key(float, 0.5, low=0, high=1),
-    "smallest": Key(float, 0.02, low=0, high=1),
+    "smallest": Key(float, 0.01, low=0, high=1),
     "coverage": Key(bool, True),
     "retreat": Key(bool, True),
 }

@@ -75,9 +75,8 @@ class EpisodeUnderWay:
         self._require_receipts = require_receipts
         self._seed = episode_seed(start.run_seed, start.episode)
         self._rng = generator(self._seed, "arbiter")
-        self._left = {Mode.COLLECT: start.budget, Mode.ASSIST: start.assist.budget}.get(start.mode, 0)
+        self._left = start.budget if start.mode is Mode.COLLECT else 0
         self._assistant = Assistant(start.assist, limits)
-        self._lent = 0  # steps of the augmentor that do not count against the step limit
         # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
         self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0, Mode.ASSIST: 1.0}[start.mode]
@@ -133,11 +132,12 @@ class EpisodeUnderWay:
     def _note_step(self, reward: float) -> None:
         question, before = self._question, self._last
         self._handoff = question.source is Source.AUGMENTOR and self._start.mode is not Mode.EVALUATE
-        self._left -= self._handoff
-        if self._start.mode is Mode.ASSIST and self._handoff:
-            self._lent += 1
-            if self._assistant.acting:
+        if self._start.mode is Mode.ASSIST:
+            if self._handoff:
                 self._assistant.note(question.action)
+            self._left = self._assistant.left
+        else:
+            self._left -= self._handoff
         proposed, proposal = question.action_of(Source.AUGMENTOR), question.proposals.get(Source.AUGMENTOR)
         step = Step(
             episode=self.episode,
@@ -238,7 +238,7 @@ class EpisodeUnderWay:
 
     def exhausted(self) -> bool:
         """Return whether the step limit is reached; in assist mode the logging policy has it to itself."""
-        return len(self.steps) - self._lent >= self._limits.step_limit
+        return len(self.steps) - self._assistant.used >= self._limits.step_limit
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
@@ -299,19 +299,15 @@ class EpisodeUnderWay:
     def _choose_in_assist(self) -> None:
         """Let the augmentor act until it stalls, then take back what was erratic, then leave it to the routine."""
         question, assistant = self._question, self._assistant
+        assistant.see(self._last.position)
         if assistant.acting:
             question.rejection = self._judge_assistance()
             if question.rejection is Rejection.NONE:
                 question.choose(Source.AUGMENTOR)
-                return
-            assistant.hand_over(question.rejection)
-        back = assistant.next_back()
-        if back is None:
-            return
-        if judge_augmentation(back, self._last.position, self._limits) is Rejection.NONE:
+            else:
+                assistant.hand_over(question.rejection)
+        if not assistant.acting and (back := assistant.next_back()) is not None:
             question.source, question.action = Source.AUGMENTOR, back
-        else:
-            assistant.stay()
 
     def _judge_assistance(self) -> Rejection:
         proposal = self._question.proposals.get(Source.AUGMENTOR)

@@ -123,8 +123,9 @@ def collect(
 
     Each follows from `seed` and its number alone, so neither `processes` nor `first` changes a number in it. Plant and
     policies may be given as objects or as functions that make them; with several processes they are pickled. A
-    scenario brings its logging policy and its settings of mode assist along. `on_episode` is called with each episode
-    as soon as it and all before it are finished. Ctrl-C raises `CollectionInterrupted`, which holds the finished episodes.
+    scenario brings its logging policy and, unless `assist` is given, its settings of this mode. `on_episode` is called
+    with each episode as soon as it and all before it are finished. Ctrl-C raises `CollectionInterrupted`, which holds
+    the finished episodes.
     """
     if episodes < 0:
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
@@ -134,14 +135,8 @@ def collect(
         logging_policy = logging_policy or plant.make_logging_policy
         assist = assist or plant.assist
         plant = plant.make_problem
-    options = {
-        "run_seed": seed,
-        "mode": mode,
-        "p": p,
-        "budget": budget,
-        "assist": assist or DEFAULT_ASSIST,
-        "clock": clock,
-    }
+    assist = assist or DEFAULT_ASSIST
+    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "assist": assist, "clock": clock}
     make_runner = partial(_make_runner, plant, logging_policy, augmentor, **options)  # pickled to worker processes
     indices = range(first, first + episodes)
     processes = min(processes, episodes)
