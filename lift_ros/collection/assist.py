@@ -22,6 +22,8 @@ ABSENT = frozenset({Rejection.MISSING, Rejection.LATE, Rejection.STALE})
 SETTLED = 0.5
 # A way back that is shorter than this share of the action radius is not worth a move.
 NEAR = 0.02
+# Moves that are kept for what is then still missing, because the plant moved a little otherwise than commanded.
+CORRECTIONS = 2
 NOTHING: FloatArray = np.empty(0)
 _ROUNDING = 1e-9
 
@@ -63,7 +65,7 @@ class Assistant:
         length = _length(move)
         if length < self._settings.smallest * self._limits.action_radius:
             return Rejection.TOO_SHORT
-        back = self._moves_along(self._net + move) if self._settings.retreat else 0
+        back = CORRECTIONS + self._moves_along(self._net + move) if self._settings.retreat else 0
         if 1 + back > self.left:
             return Rejection.BUDGET_USED
         moves, lengths, half = [*self._moves, move], [*self._lengths, length], self._half
