@@ -291,7 +291,9 @@ def test_what_counts_as_too_short_is_a_share_of_the_radius() -> None:
 
 
 def test_the_way_back_is_kept_free_in_the_budget() -> None:
-    assert assistant(RIGHT, RIGHT, budget=7).judge(LEFT) is Rejection.NONE, "two moves, this one, one back, two to spare"
+    assert assistant(RIGHT, RIGHT, budget=7).judge(LEFT) is Rejection.NONE, (
+        "two moves, this one, one back, two to spare"
+    )
     assert assistant(RIGHT, RIGHT, budget=7).judge(UP * 0.1) is Rejection.BUDGET_USED
     assert assistant(RIGHT, RIGHT, budget=3, retreat=False).judge(RIGHT) is Rejection.NONE
 
