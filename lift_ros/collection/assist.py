@@ -47,7 +47,7 @@ class Assistant:
         self._began: FloatArray | None = None  # position where it is known, else empty
         self._position: FloatArray = self._net
         self._leads_back = False
-        self._undone: list[FloatArray] = []  # moves that together take back what was commanded
+        self._undone: list[FloatArray] = []  # moves that take back what was commanded, from the end
         self._distance_back = math.inf  # as the plant saw it before the last move back
 
     @property
@@ -88,15 +88,14 @@ class Assistant:
         self.acting = False
         settled = reason in ABSENT or reason is Rejection.TOO_SHORT or self._settled()
         self._leads_back = self._settings.retreat and not settled
-        count = self._moves_along(self._net)
-        self._undone = [-self._net / count for _ in range(count)]
+        self._undone = self._take_back()
 
     def next_back(self) -> FloatArray | None:
         """Return the next move that takes back what the augmentor did, or None where the plant stays.
 
-        First what was commanded, which is exact where moves add up: a routine may need far more steps from a place
-        only a little beside. Then, where the plant tells its position, what is missing, as long as that brings it
-        closer.
+        First what was commanded, which is exact where moves add up or depend on their length alone: a routine may need
+        far more steps from a place only a little beside. Then, where the plant tells its position, what is missing, as
+        long as that brings it closer.
         """
         if self._leads_back and self.left > 0:
             move = self._undone.pop() if self._undone else NOTHING
@@ -107,6 +106,13 @@ class Assistant:
                 return move
         self.stay()
         return None
+
+    def _take_back(self) -> list[FloatArray]:
+        """Return moves, the last one first to be made, back on the way that it came, or straight if that is too long."""
+        if len(self._moves) + CORRECTIONS <= self.left:
+            return [-move for move in self._moves]
+        count = self._moves_along(self._net)
+        return [-self._net / count for _ in range(count)]
 
     def stay(self) -> None:
         """Take nothing back any more."""
