@@ -100,16 +100,16 @@ HEADER = (
 
 _INTRODUCTION = f"""\
 {CONTEXTS["positioning"]} contexts that nobody trained on ({CONTEXTS["fetch_reach"]} of Fetch), the same for all.
-`trained` is the preset `fast` on the scenario's episodes of the routine alone (of touch-and-place {MOST_EPISODES}), one
-seed; `random actions` are uniform in the ball; `random network` has random weights; in `spoilt weights` each weight of
-the trained one is multiplied by 1 + {NOISE:g} N(0, 1). `handed over`: share of episodes that the routine finished. `most
-moves before`: of the augmentor, with those that take them back; never more than the budget of
-{DEFAULT_ASSIST.budget}. `over`: share of episodes with more steps than the routine alone needed from the same start plus
-the budget, and by how many at most."""
+`trained` is the preset `fast` on the scenario's episodes of the routine alone (of touch-and-place {MOST_EPISODES}),
+one seed; `random actions` are uniform in the ball; `random network` has random weights; in `spoilt weights` each
+weight of the trained one is multiplied by 1 + {NOISE:g} N(0, 1). `handed over`: share of episodes that the routine
+finished. `most moves before`: of the augmentor, with those that take them back; never more than the budget of
+{DEFAULT_ASSIST.budget}. `over`: share of episodes with more steps than the routine alone needed from the same start
+plus the budget, and by how many at most."""
 _REMARKS = """\
-What an erratic model did is taken back: exactly where moves add up (none, blend, rot) and no border was touched, else as
-close as the plant's position tells. From there the routine needs its own number of steps, which on regrot differs by
-hundreds between places a fraction of a step apart. A model that settles at a wrong place is trusted and left there,
+What an erratic model did is taken back: exactly where moves add up (none, blend, rot) and no border was touched, else
+as close as the plant's position tells. From there the routine needs its own number of steps, which on regrot differs
+by hundreds between places a fraction of a step apart. A model that settles at a wrong place is trusted and left there,
 because most that settle do so near the goal."""
 
 

@@ -108,7 +108,7 @@ class Assistant:
         return None
 
     def _take_back(self) -> list[FloatArray]:
-        """Return moves, the last one first to be made, back on the way that it came, or straight if that is too long."""
+        """Return the moves back, to be made from the end: on the way it came, or straight where that costs too much."""
         if len(self._moves) + CORRECTIONS <= self.left:
             return [-move for move in self._moves]
         count = self._moves_along(self._net)

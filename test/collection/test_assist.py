@@ -251,7 +251,7 @@ def test_where_the_plant_refuses_the_routine_stands_in_and_then_the_moves_are_ta
     rig.asked = rig.observe()
     assert rig.sources == (LOGGING,)
     back = rig.propose(None).action
-    np.testing.assert_allclose(back, -(RIGHT + UP) / 2)
+    assert back.tolist() == (-UP).tolist(), "the last one first"
     (given_up,) = rig.observe(Refusal.OUTSIDE_WORKSPACE)
     assert isinstance(given_up, Move)
     assert given_up.action.tolist() == (0.1 * RIGHT).tolist(), "the routine again, and for good"
@@ -341,3 +341,15 @@ def test_moves_back_stay_in_the_workspace() -> None:
     move = watched.next_back()
     assert move is not None
     np.testing.assert_allclose(move, [-0.1, 0.0])
+
+
+def test_the_way_back_is_the_way_it_came_or_straight_where_that_would_cost_too_much() -> None:
+    for budget, expected in ((8, [-UP, -RIGHT, -RIGHT]), (7, [-(2 * RIGHT + UP) / 3] * 3)):
+        watched = assistant(RIGHT, RIGHT, UP, budget=100)
+        watched.left = budget - 3
+        watched.hand_over(Rejection.NOT_FINITE)
+        made = []
+        while (move := watched.next_back()) is not None:
+            made.append(move)
+            watched.note(move)
+        np.testing.assert_allclose(made, expected)
