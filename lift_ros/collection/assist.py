@@ -22,6 +22,8 @@ ABSENT = frozenset({Rejection.MISSING, Rejection.LATE, Rejection.STALE})
 SETTLED = 0.5
 # A way back that is shorter than this share of the action radius is not worth a move.
 NEAR = 0.02
+# A plant that came less far than this share of what was commanded has met a stop, and commands do not tell where it is.
+FOLLOWED = 0.45
 # Moves that are kept for what is then still missing, because the plant moved a little otherwise than commanded.
 CORRECTIONS = 2
 NOTHING: FloatArray = np.empty(0)
@@ -95,20 +97,28 @@ class Assistant:
 
         First what was commanded, which is exact where moves add up or depend on their length alone: a routine may need
         far more steps from a place only a little beside. Then, where the plant tells its position, what is missing, as
-        long as that brings it closer.
+        long as that brings it closer; at once where the budget would not allow both.
         """
         if self._leads_back and self.left > 0:
+            seen = self._way_seen()
+            if self._moves_along(seen) + CORRECTIONS > self.left:
+                self._undone.clear()
             move = self._undone.pop() if self._undone else NOTHING
             if not self._may(move):
                 self._undone.clear()
-                move = self._missing()
+                move = self._missing(seen)
             if self._may(move):
                 return move
         self.stay()
         return None
 
     def _take_back(self) -> list[FloatArray]:
-        """Return the moves back, to be made from the end: on the way it came, or straight where that costs too much."""
+        """Return the moves back, to be made from the end: on the way it came, or straight where that costs too much.
+
+        None where the plant is seen to have come much less far than commanded: then its position tells the way.
+        """
+        if 0.0 < _length(self._way_seen()) < FOLLOWED * _length(self._net):
+            return []
         if len(self._moves) + CORRECTIONS <= self.left:
             return [-move for move in self._moves]
         count = self._moves_along(self._net)
@@ -121,12 +131,15 @@ class Assistant:
     def _may(self, move: FloatArray) -> bool:
         return judge_augmentation(move, self._position, self._limits) is Rejection.NONE
 
-    def _missing(self) -> FloatArray:
-        """Return a move to where the augmentor began; none where that is not known, or near, or did not come closer."""
+    def _way_seen(self) -> FloatArray:
+        """Return the way to where the augmentor began as the plant sees it; none where it does not."""
         began = self._began
         if began is None or not began.shape == self._position.shape == self._net.shape:
-            return NOTHING
-        way = began - self._position
+            return np.zeros_like(self._net)
+        return began - self._position
+
+    def _missing(self, way: FloatArray) -> FloatArray:
+        """Return a move on this way, or none where it is short or the last one has not made it shorter."""
         before, self._distance_back = self._distance_back, _length(way)
         worth_it = NEAR * self._limits.action_radius < self._distance_back < before
         return way / self._moves_along(way) if worth_it else NOTHING

@@ -316,6 +316,18 @@ def test_where_the_plant_tells_its_position_what_is_missing_is_taken_back_too() 
     assert watched.used <= AssistSettings().budget
 
 
+def test_a_plant_that_met_a_stop_is_led_back_by_its_position() -> None:
+    watched = Assistant(AssistSettings(), LIMITS)
+    for place in (0.0, 0.5, 0.6):
+        watched.see(np.array([place, 0.0]))
+        watched.note(RIGHT)
+    watched.see(np.array([0.6, 0.0]))
+    watched.hand_over(Rejection.NOT_FINITE)
+    move = watched.next_back()
+    assert move is not None
+    np.testing.assert_allclose(move, [-0.3, 0.0])
+
+
 def test_moves_back_end_where_they_do_not_lead_closer() -> None:
     watched = Assistant(AssistSettings(), LIMITS)
     watched.see(np.zeros(2))
