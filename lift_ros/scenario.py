@@ -34,6 +34,7 @@ TOP_KEYS = {
     "plant": Key(dict),
     "logging_policy": Key(dict),
     "collection": Key(dict, {}),
+    "assist": Key(dict, {}),
     "training": Key(dict, {}),
 }
 POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
@@ -44,6 +45,15 @@ COLLECTION_KEYS = {
     "train_after": Key(int, 50, low=0),
     "augmentation": Key(str, LEARNED, choices=AUGMENTATION_NAMES),
     "augmentation_arguments": Key(dict, {}),
+}
+# When the learned policy, which acts first in mode assist, is taken to have stalled.
+ASSIST_KEYS = {
+    "budget": Key(int, 30, low=0, high=1_000_000),
+    "window": Key(int, 8, low=4, high=1000),
+    "cancel": Key(float, 0.5, low=0, high=1),
+    "smallest": Key(float, 0.01, low=0, high=1),
+    "coverage": Key(bool, True),
+    "retreat": Key(bool, True),
 }
 # What this plant wants of offline training; null leaves the choice to the preset.
 TRAINING_KEYS = {
@@ -90,6 +100,21 @@ class CollectionSettings:
 
 
 @dataclass(frozen=True)
+class AssistSettings:
+    """When the logging policy takes over from a learned policy in mode assist."""
+
+    budget: int = ASSIST_KEYS["budget"].default  # moves that the augmentor may cost, those that take back included
+    window: int = ASSIST_KEYS["window"].default  # moves that are looked at to see whether they cancel out
+    cancel: float = ASSIST_KEYS["cancel"].default  # they do where they lead no farther than this share of their length
+    smallest: float = ASSIST_KEYS["smallest"].default  # shortest move worth making, as a share of the action radius
+    coverage: bool = ASSIST_KEYS["coverage"].default  # whether a model must know observations like the present one
+    retreat: bool = ASSIST_KEYS["retreat"].default  # whether what an erratic augmentor did is taken back
+
+
+DEFAULT_ASSIST = AssistSettings()
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -98,6 +123,7 @@ class Scenario:
     plant: PlantSettings
     logging_policy: PolicySettings
     collection: CollectionSettings
+    assist: AssistSettings
     training: dict[str, Any]  # by TRAINING_KEYS
 
     @property
@@ -184,6 +210,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         plant=plant,
         logging_policy=PolicySettings(**policy),
         collection=CollectionSettings(**collection),
+        assist=AssistSettings(**check_mapping(top["assist"], ASSIST_KEYS, f"{source}: assist")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
     )
     step = scenario.logging_policy.arguments.get("step")

@@ -126,6 +126,13 @@ def test_numbers_without_dot_are_numbers(tmp_path: Path) -> None:
         ("action_radius: 0.3", "action_radius: wide", r"plant.action_radius is 'wide'; allowed: a number > 0"),
         ("action_radius: 0.3", "action_raduis: 0.3", r"plant: unknown key 'action_raduis'; .*'action_radius'"),
         ("action_radius: 0.3\n", "\n", r"plant.action_radius is missing; allowed: a number > 0"),
+        (
+            "logging_policy:",
+            "assist:\n  window: 2\nlogging_policy:",
+            r"assist.window is 2; allowed: a whole number >= 4",
+        ),
+        ("logging_policy:", "assist:\n  cancel: 2\nlogging_policy:", r"assist.cancel is 2; allowed: a number >= 0 and"),
+        ("logging_policy:", "assist:\n  windwo: 8\nlogging_policy:", r"assist: unknown key 'windwo'; .*'window'"),
         ("dim: 2", "dim: 2.5", r"plant.dim is 2.5; allowed: a whole number >= 1"),
         ("dim: 2", "dim: true", r"plant.dim is True; allowed: a whole number >= 1"),
         ("dim: 2", "dim: 2\n  goal: [0, 0, 0]", r"plant: goal must have 2 entries within \[-1, 1\]"),

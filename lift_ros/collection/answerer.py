@@ -6,15 +6,20 @@ import numpy as np
 
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Mode, Source
-from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.policies.protocol import CoveringPolicy, Policy, begin_episode
 
 
 class Answerer:
-    """Answers queries with a policy: seeds it once per episode, resets it on hand-off, then asks for its action."""
+    """Answers queries with a policy: seeds it once per episode, resets it on hand-off, then asks for its action.
 
-    def __init__(self, policy: Policy, source: Source) -> None:
+    In mode assist a policy that can tell is asked besides whether its data cover the observation; where they do not,
+    its action is withheld.
+    """
+
+    def __init__(self, policy: Policy, source: Source, *, watches_coverage: bool = True) -> None:
         self.policy = policy
         self.source = source
+        self._watched = policy if watches_coverage and isinstance(policy, CoveringPolicy) else None
         self._begun: tuple[int, int] | None = None
 
     def answer(self, query: Query, time_ns: int = 0) -> Proposal | None:
@@ -28,4 +33,6 @@ class Answerer:
             self.policy.reset()
         # A copy, because a policy that changes its observation in place must not change the record.
         action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
+        if query.mode is Mode.ASSIST and self._watched is not None and not self._watched.covers(query.values):
+            action = np.empty(0)
         return Proposal(query.episode, query.step, self.source, action, getattr(self.policy, "hash", ""), time_ns)

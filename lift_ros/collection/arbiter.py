@@ -9,8 +9,10 @@ The contract with its owner (the in-process loop, or a ROS node):
 - Events carry the episode and step they belong to. What belongs to another one, or comes when nobody waits for it, is
   ignored and counted in `drops`; it is never an error.
 - `Ask` carries reset and question as one query: a policy that sees `handoff` forgets its state before it answers. The
-  flag is set at step 0 and, in collect mode, after every step of the augmentor.
+  flag is set at step 0 and, in modes collect and assist, after every step of the augmentor.
 - u is drawn at every step in collect mode, needed or not, so that the stream does not depend on timing.
+- In assist mode both are asked until the augmentor stalls (`assist.py` says when); from then on the logging policy
+  alone, with the whole step limit to itself.
 - The owner keeps the time: `waiting_for` names whoever must answer now, and `Deadline` says that one did not. For the
   augmentor that is never the end unless it acts alone; for everybody else it aborts the episode.
 - A step is recorded when the observation after it arrives, because the reward comes with it. With `require_receipts`

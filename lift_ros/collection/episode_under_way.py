@@ -11,6 +11,7 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.collection import exchange
+from lift_ros.collection.assist import Assistant
 from lift_ros.collection.exchange import Drop, Instruction, Party, Refusal, State
 from lift_ros.collection.proposals import REJECTION_OF, check_action, describe_rejection, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
@@ -46,8 +47,13 @@ class _Question:
     absence: Rejection = Rejection.MISSING  # why there is no proposal of the augmentor, where there is none
     # The choice, once it is made:
     source: Source = Source.LOGGING_POLICY
+    action: FloatArray = field(default_factory=lambda: NOTHING)
     rejection: Rejection = Rejection.NONE
     time_ns: int = 0
+
+    def choose(self, source: Source) -> None:
+        """Take what `source` proposes."""
+        self.source, self.action = source, self.action_of(source)
 
     def action_of(self, source: Source) -> FloatArray:
         proposal = self.proposals.get(source)
@@ -70,9 +76,10 @@ class EpisodeUnderWay:
         self._seed = episode_seed(start.run_seed, start.episode)
         self._rng = generator(self._seed, "arbiter")
         self._left = start.budget if start.mode is Mode.COLLECT else 0
+        self._assistant = Assistant(start.assist, limits)
         # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
-        self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0}[start.mode]
+        self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0, Mode.ASSIST: 1.0}[start.mode]
         self._question = _Question(math.nan, (), frozenset())
         self._last = exchange.Observation(self.episode, 0, NOTHING)  # of nothing, until the plant reports
         self._goal = self._context = NOTHING
@@ -124,15 +131,20 @@ class EpisodeUnderWay:
 
     def _note_step(self, reward: float) -> None:
         question, before = self._question, self._last
-        self._handoff = question.source is Source.AUGMENTOR and self._start.mode is Mode.COLLECT
-        self._left -= self._handoff
+        self._handoff = question.source is Source.AUGMENTOR and self._start.mode is not Mode.EVALUATE
+        if self._start.mode is Mode.ASSIST:
+            if self._handoff:
+                self._assistant.note(question.action)
+            self._left = self._assistant.left
+        else:
+            self._left -= self._handoff
         proposed, proposal = question.action_of(Source.AUGMENTOR), question.proposals.get(Source.AUGMENTOR)
         step = Step(
             episode=self.episode,
             index=len(self.steps),
             time_ns=question.time_ns,
             observation=before.values,
-            action=question.action_of(question.source),
+            action=question.action,
             source=question.source,
             position=before.position,
             reward=reward,
@@ -225,8 +237,8 @@ class EpisodeUnderWay:
         return self._last.terminated
 
     def exhausted(self) -> bool:
-        """Return whether the step limit is reached."""
-        return len(self.steps) >= self._limits.step_limit
+        """Return whether the step limit is reached; in assist mode the logging policy has it to itself."""
+        return len(self.steps) - self._assistant.used >= self._limits.step_limit
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
@@ -262,6 +274,8 @@ class EpisodeUnderWay:
 
     def _whom_to_ask(self) -> tuple[Source, ...]:
         mode = self._start.mode
+        if mode is Mode.ASSIST:
+            return BOTH if self._assistant.acting else LOGGING_ALONE
         if mode is Mode.COLLECT:
             # At every step while it may still act, whatever the draw: augmentations that follow the logging policy and
             # those with a random stream of their own must see the same queries however fast anybody answers.
@@ -271,13 +285,36 @@ class EpisodeUnderWay:
     def choose(self) -> list[Instruction]:
         """Make the p-switch: decide who acts, and note why the augmentor does not where it was its turn."""
         question, mode = self._question, self._start.mode
-        question.source = self._indispensable
+        question.choose(self._indispensable)
+        if mode is Mode.ASSIST:
+            self._choose_in_assist()
+            return []
         turn = question.draw <= self._p if mode is Mode.COLLECT else mode is Mode.SHADOW
         if turn and Source.AUGMENTOR in question.asked:
             question.rejection = self._judge_augmentor()
             if mode is Mode.COLLECT and question.rejection is Rejection.NONE:
-                question.source = Source.AUGMENTOR
+                question.choose(Source.AUGMENTOR)
         return []
+
+    def _choose_in_assist(self) -> None:
+        """Let the augmentor act until it stalls, then take back what was erratic, then leave it to the routine."""
+        question, assistant = self._question, self._assistant
+        assistant.see(self._last.position)
+        if assistant.acting:
+            question.rejection = self._judge_assistance()
+            if question.rejection is Rejection.NONE:
+                question.choose(Source.AUGMENTOR)
+            else:
+                assistant.hand_over(question.rejection)
+        if not assistant.acting and (back := assistant.next_back()) is not None:
+            question.source, question.action = Source.AUGMENTOR, back
+
+    def _judge_assistance(self) -> Rejection:
+        proposal = self._question.proposals.get(Source.AUGMENTOR)
+        if proposal is not None and proposal.model_hash and not proposal.action.size:
+            return Rejection.UNCOVERED
+        rejection = self._judge_augmentor()
+        return rejection if rejection or proposal is None else self._assistant.judge(proposal.action)
 
     def _judge_augmentor(self) -> Rejection:
         proposal = self._question.proposals.get(Source.AUGMENTOR)
@@ -289,13 +326,18 @@ class EpisodeUnderWay:
         """Command the chosen action."""
         question = self._question
         question.time_ns = self._now
-        return [exchange.Move(self.episode, len(self.steps), question.action_of(question.source))]
+        return [exchange.Move(self.episode, len(self.steps), question.action)]
 
     def fall_back(self) -> list[Instruction]:
         """Command the logging policy's action in place of the augmentor's, which the plant refused."""
-        self._question.source = Source.LOGGING_POLICY
-        self._question.rejection = REJECTION_OF[self._refusal]
+        question, assistant = self._question, self._assistant
+        question.choose(Source.LOGGING_POLICY)
+        question.rejection = REJECTION_OF[self._refusal]
         self._reason = ""
+        if assistant.acting:
+            assistant.hand_over(question.rejection)
+        else:
+            assistant.stay()  # it was a move back
         return self.command()
 
     def ask_and_record(self) -> list[Instruction]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Mode, Source, Step
 from lift_ros.positioning.problem import Observed
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
 
 DEFAULT_BUDGET = 20
 
@@ -88,6 +89,7 @@ class Start:
     p: float = 0.0
     budget: int = DEFAULT_BUDGET
     time_ns: int = 0
+    assist: AssistSettings = DEFAULT_ASSIST
 
 
 @dataclass(slots=True)
@@ -115,7 +117,10 @@ class Observation:
 
 @dataclass(slots=True)
 class Proposal:
-    """A policy answers the query of this episode and step; an empty action says that it has none."""
+    """A policy answers the query of this episode and step.
+
+    An empty action says that it has none; with the hash of a model, that this model withholds one.
+    """
 
     episode: int
     step: int

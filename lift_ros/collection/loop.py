@@ -18,7 +18,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
 from lift_ros.positioning.problem import Problem
 from lift_ros.progress import Progress
-from lift_ros.scenario import Scenario
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings, Scenario
 
 Clock: TypeAlias = Callable[[], int]
 
@@ -41,12 +41,13 @@ def run_episode(
     mode: Mode = Mode.COLLECT,
     p: float = 0.0,
     budget: int = exchange.DEFAULT_BUDGET,
+    assist: AssistSettings = DEFAULT_ASSIST,
     clock: Clock = time.time_ns,
 ) -> Episode:
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
-    answerers = _make_answerers(logging_policy, augmentor, mode, p)
+    answerers = _make_answerers(logging_policy, augmentor, mode, p, assist)
     arbiter = Arbiter(problem.limits)
-    instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock()))
+    instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock(), assist))
     while instructions:
         following: list[exchange.Instruction] = []
         for instruction in instructions:
@@ -73,7 +74,7 @@ def run_episode(
 
 
 def _make_answerers(
-    logging_policy: Policy | None, augmentor: Policy | None, mode: Mode, p: float
+    logging_policy: Policy | None, augmentor: Policy | None, mode: Mode, p: float, assist: AssistSettings
 ) -> dict[Source, Answerer]:
     if logging_policy is None and mode is not Mode.EVALUATE:
         raise UserError(f"mode {mode.name.lower()} needs a logging policy")
@@ -82,7 +83,11 @@ def _make_answerers(
             f"mode {mode.name.lower()} with p={p:g} needs an augmentor: give one, or collect with p=0 without"
         )
     policies = {Source.LOGGING_POLICY: logging_policy, Source.AUGMENTOR: augmentor}
-    return {source: Answerer(policy, source) for source, policy in policies.items() if policy is not None}
+    return {
+        source: Answerer(policy, source, watches_coverage=assist.coverage)
+        for source, policy in policies.items()
+        if policy is not None
+    }
 
 
 def _make_runner(problem: Any, logging_policy: Any, augmentor: Any, **options: Any) -> EpisodeRunner:
@@ -107,6 +112,7 @@ def collect(
     p: float = 0.0,
     budget: int = exchange.DEFAULT_BUDGET,
     mode: Mode = Mode.COLLECT,
+    assist: AssistSettings | None = None,
     first: int = 0,
     processes: int = 1,
     on_episode: Callable[[Episode], None] | None = None,
@@ -117,8 +123,9 @@ def collect(
 
     Each follows from `seed` and its number alone, so neither `processes` nor `first` changes a number in it. Plant and
     policies may be given as objects or as functions that make them; with several processes they are pickled. A
-    scenario brings its logging policy along. `on_episode` is called with each episode as soon as it and all before it
-    are finished. Ctrl-C raises `CollectionInterrupted`, which holds the finished episodes.
+    scenario brings its logging policy and, unless `assist` is given, its settings of this mode. `on_episode` is called
+    with each episode as soon as it and all before it are finished. Ctrl-C raises `CollectionInterrupted`, which holds
+    the finished episodes.
     """
     if episodes < 0:
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
@@ -126,8 +133,10 @@ def collect(
         raise UserError(f"the number of processes must be 1 or more, not {processes}")
     if isinstance(plant, Scenario):
         logging_policy = logging_policy or plant.make_logging_policy
+        assist = assist or plant.assist
         plant = plant.make_problem
-    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "clock": clock}
+    assist = assist or DEFAULT_ASSIST
+    options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "assist": assist, "clock": clock}
     make_runner = partial(_make_runner, plant, logging_policy, augmentor, **options)  # pickled to worker processes
     indices = range(first, first + episodes)
     processes = min(processes, episodes)

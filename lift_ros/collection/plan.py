@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 
 import lift_ros
 from lift_ros.collection.records import Mode
+from lift_ros.configuration import check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import LEARNED, RANDOM_NAMES, UNCERTAINTY
-from lift_ros.scenario import Scenario
+from lift_ros.scenario import ASSIST_KEYS, AssistSettings, Scenario
 
 MODES = {mode.name.lower(): mode for mode in Mode}
 
@@ -28,6 +29,7 @@ class CollectionPlan:
     episodes: int  # 0 for no end
     p: float
     budget: int
+    assist: AssistSettings
     augmentation: str  # learned, a random one, or a policy of the user's own
     model: Path | None  # of a learned augmentor that is there from the start
     data: tuple[Path, ...]  # runs in which the uncertainty model has seen its actions
@@ -43,12 +45,16 @@ class CollectionPlan:
         episodes: int | None = None,
         p: float | None = None,
         budget: int | None = None,
+        assist: Mapping[str, Any] | None = None,
         augmentation: str | None = None,
         model: Path | None = None,
         data: Sequence[Path] = (),
         train_after: int | None = None,
     ) -> CollectionPlan:
-        """Complete what the user says by what the scenario says; None leaves it to the scenario."""
+        """Complete what the user says by what the scenario says; None leaves it to the scenario.
+
+        In mode assist `budget` is that of the section of this name.
+        """
         settings = scenario.collection
         if mode not in MODES:
             raise UserError(f"mode is {mode!r}; allowed: {', '.join(MODES)}")
@@ -57,11 +63,15 @@ class CollectionPlan:
         collects = MODES[mode] is Mode.COLLECT
         learns = chosen in (LEARNED, UNCERTAINTY) and model is None and not data and probability > 0 and collects
         by_default = settings.train_after if learns else 0
+        wishes = {**asdict(scenario.assist), **(assist or {})}
+        if MODES[mode] is Mode.ASSIST and budget is not None:
+            wishes["budget"] = budget
         plan = cls(
             mode=MODES[mode],
             episodes=settings.episodes if episodes is None else episodes,
             p=probability,
             budget=settings.augmentation_budget if budget is None else budget,
+            assist=AssistSettings(**{name: check_value(name, wishes[name], key) for name, key in ASSIST_KEYS.items()}),
             augmentation=chosen,
             model=model,
             data=tuple(data),
@@ -89,8 +99,8 @@ class CollectionPlan:
                 f"train_after is {train_after}, but the augmentation {self.augmentation}"
                 f"{' learns from the given data' if self.data else ' is never trained'}: leave one of them out"
             )
-        if self.mode is Mode.EVALUATE and self.augmentation == LEARNED and self.model is None:
-            raise UserError("mode evaluate needs a model; give one with --model FILE")
+        if self.mode in (Mode.EVALUATE, Mode.ASSIST) and self.augmentation == LEARNED and self.model is None:
+            raise UserError(f"mode {self.mode.name.lower()} needs a model; give one with --model FILE")
         fitted = self.data or self.train_after or not self.has_augmentor
         if self.augmentation == UNCERTAINTY and not fitted:
             raise UserError(
@@ -118,6 +128,9 @@ class CollectionPlan:
         augmentor, alone = self._augmentor(), "the logging policy alone"
         if self.mode is Mode.EVALUATE:
             return f"{count}: {augmentor} alone"
+        if self.mode is Mode.ASSIST:
+            limit = f"at most {self.assist.budget} moves"
+            return f"{count}: {augmentor} until it stalls, {limit}; then the logging policy finishes"
         if self.mode is Mode.SHADOW:
             return f"{count}: {alone}; {augmentor} is asked and recorded, but never acts"
         if not self.p:
@@ -148,6 +161,7 @@ class CollectionPlan:
             "mode": self.mode.name.lower(),
             "p": self.p,
             "budget": self.budget,
+            "assist": asdict(self.assist) if self.mode is Mode.ASSIST else None,
             "policy": scenario.logging_policy.name,
             "augmentation": self.augmentation if self.has_augmentor else None,
             "train_after": self.train_after,

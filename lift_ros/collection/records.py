@@ -29,6 +29,7 @@ class Mode(IntEnum):
     COLLECT = 0
     SHADOW = 1
     EVALUATE = 2
+    ASSIST = 3
 
 
 class Outcome(IntEnum):
@@ -41,7 +42,7 @@ class Outcome(IntEnum):
 
 
 class Rejection(IntEnum):
-    """Why the augmentor's proposal was not used although the draw asked for it, or NONE."""
+    """Why the augmentor's proposal was not used although it was its turn, or NONE."""
 
     NONE = 0
     MISSING = 1
@@ -51,6 +52,10 @@ class Rejection(IntEnum):
     TOO_LONG = 5
     OUTSIDE_WORKSPACE = 6
     STALE = 7
+    CANCELLING = 8  # in assist: its last moves undid one another
+    TOO_SHORT = 9  # in assist: it hardly moves any more
+    UNCOVERED = 10  # in assist: its model says that no data cover the observation
+    BUDGET_USED = 11  # in assist
 
 
 @dataclass(slots=True)

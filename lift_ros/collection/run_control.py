@@ -29,6 +29,7 @@ from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party, State
 from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.positioning.problem import Limits
+from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
 
 # How long an answer may take before people are told who is waited for.
 PATIENCE_NS = 500_000_000
@@ -46,6 +47,7 @@ class RunSettings:
     p: float = 0.0
     budget: int = exchange.DEFAULT_BUDGET
     model_from: int = -1  # from this episode on the augmentor's model is waited for; -1 never waits
+    assist: AssistSettings = DEFAULT_ASSIST
 
 
 class Wish(Enum):
@@ -130,6 +132,7 @@ class RunControl:
         self._recorder: str | None = None  # token of its start
         self._asked: tuple[Source, ...] = ()
         self._augmentor_speaks = True  # has answered, or not yet missed a deadline
+        self._model_seen = False  # the augmentor has answered with a model
         self._withheld: exchange.Move | None = None
         self._trouble = ""
         self._repeated_ns = self._time_ns = self._steady_ns = 0
@@ -170,7 +173,10 @@ class RunControl:
             self._augmentor_speaks = True
             if proposal.source not in self._asked:
                 return []  # it answers every query, because it cannot know the budget
-        if proposal.action.size == 0 and self.has_no_deadline(PARTY_OF[proposal.source]):
+            self._model_seen |= bool(proposal.action.size or proposal.model_hash)
+        # One without a model says nothing yet; a model that withholds its action has answered.
+        says_nothing = proposal.action.size == 0 and not proposal.model_hash
+        if says_nothing and self.has_no_deadline(PARTY_OF[proposal.source]):
             return []
         return self._feed(proposal)
 
@@ -223,7 +229,7 @@ class RunControl:
             self._trouble = ""
             settings, self._mode = self.settings, self.settings.mode
             start = (self._next, settings.seed, settings.mode, settings.p, settings.budget, self._time_ns)
-            return self._feed(exchange.Start(*start))
+            return self._feed(exchange.Start(*start, settings.assist))
         before, after = self.situation, Situation.DONE if done else _RESTING[self._wish]
         self._tell(after, self._trouble)
         episode, step = self.arbiter.episode, self.arbiter.step
@@ -282,7 +288,9 @@ class RunControl:
         if party is Party.PLANT or arbiter.state is not State.ASKING or arbiter.step > 0:
             return False
         needs_model = self._mode is Mode.EVALUATE or 0 <= self.settings.model_from <= (arbiter.episode or 0)
-        return party is Party.LOGGING_POLICY or needs_model
+        # In assist mode it is waited for until it was there once: later the logging policy arrives without it.
+        given_up = self._mode is Mode.ASSIST and self._model_seen
+        return party is Party.LOGGING_POLICY or (needs_model and not given_up)
 
     def _deadline(self, party: Party) -> exchange.Deadline:
         return exchange.Deadline(self.arbiter.episode or 0, self.arbiter.step, party, self._time_ns)

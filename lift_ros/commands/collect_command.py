@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                 p=plan.p,
                 budget=plan.budget,
                 mode=plan.mode,
+                assist=plan.assist,
                 first=writer.next_episode,
                 processes=arguments.processes,
                 on_episode=writer.write_episode,

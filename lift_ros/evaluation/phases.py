@@ -18,13 +18,17 @@ class Phase(Enum):
     LOGGING_POLICY = "logging policy"
     SHADOW = "shadow"  # the logging policy acts alone, while the augmentor is asked and recorded
     LIFT_COLLECTION = "LIFT collection"
+    ASSIST = "assist"  # the learned policy acts until it stalls, and the logging policy finishes
     LEARNED_POLICY = "learned policy"
+
+
+_PHASE_OF = {Mode.SHADOW: Phase.SHADOW, Mode.ASSIST: Phase.ASSIST, Mode.EVALUATE: Phase.LEARNED_POLICY}
 
 
 def phase_of(episode: Episode) -> Phase:
     """Tell the phase from the record itself, so that every run can be sorted without further notes."""
     if episode.mode != Mode.COLLECT:
-        return Phase.SHADOW if episode.mode == Mode.SHADOW else Phase.LEARNED_POLICY
+        return _PHASE_OF[episode.mode]
     if any(step.model_hash for step in episode.steps) or episode.augmentations:
         return Phase.LIFT_COLLECTION
     return Phase.LOGGING_POLICY

@@ -52,6 +52,7 @@ COLOURS = {
     Phase.LOGGING_POLICY: "#2563eb",
     Phase.SHADOW: "#6b7280",
     Phase.LIFT_COLLECTION: "#d97706",
+    Phase.ASSIST: "#0d9488",
     Phase.LEARNED_POLICY: "#16a34a",
 }
 

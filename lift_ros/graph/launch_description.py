@@ -23,7 +23,7 @@ def _paths(text: str) -> list[Path]:
 ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "scenario": ("po-blend-d2", str, "name of a scenario, or path of a YAML file"),
     "run": ("runs/latest", Path, "folder of the run (a rosbag2 folder), created or continued"),
-    "mode": ("collect", str, "collect, shadow or evaluate"),
+    "mode": ("collect", str, "collect, shadow, evaluate or assist"),
     "episodes": ("", int, "episodes in the run; empty takes the scenario's, 0 goes on without end"),
     "p": ("", float, "probability of an augmented step; empty takes the scenario's"),
     "seed": ("0", int, "seed of the run"),

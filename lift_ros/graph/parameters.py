@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from lift_ros.collection.records import Mode
 from lift_ros.configuration import Key
 from lift_ros.errors import UserError
+from lift_ros.scenario import ASSIST_KEYS
 
 Value = bool | int | float | str
 
+MODE_NAMES = tuple(mode.name.lower() for mode in Mode)
 _KINDS = {bool: "bool", int: "int", float: "double", str: "string"}
 
 
@@ -64,6 +67,26 @@ def _seconds(
     return Parameter(name, default, "s", description, low, high, fixed=fixed)
 
 
+ASSIST_OF_AUGMENTOR = ("coverage",)  # the arbiter has no model to ask
+ASSIST_OF_ARBITER = tuple(name for name in ASSIST_KEYS if name not in ASSIST_OF_AUGMENTOR)
+_ASSIST_MEANINGS = {
+    "budget": "moves that the augmentor may cost in mode assist, those that take back what it did included",
+    "window": "in mode assist: moves that are looked at to see whether they cancel out",
+    "cancel": "in mode assist: they do where they lead no farther than this share of their length",
+    "smallest": "in mode assist: shortest move worth making, as a share of the action radius",
+    "coverage": "in mode assist: withhold the action where the model's data do not cover the observation",
+    "retreat": "in mode assist: take back what an erratic augmentor did before the logging policy takes over",
+}
+
+
+def _assist(name: str) -> Parameter:
+    """Return the parameter for one key of a scenario's section assist."""
+    key = ASSIST_KEYS[name]
+    unit = "true or false" if key.kind is bool else "1"
+    fixed = name in ASSIST_OF_AUGMENTOR
+    return Parameter(f"assist_{name}", key.default, unit, _ASSIST_MEANINGS[name], key.low, key.high, fixed=fixed)
+
+
 _COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)
 
 _SCENARIO = _fixed(
@@ -112,15 +135,17 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
             "take the first so many episodes of the data, as soon as they are recorded; 0 takes all at once",
             fixed=True,
         ),
+        *map(_assist, ASSIST_OF_AUGMENTOR),
         *_COMMON,
     ),
     "arbiter": (
         _SCENARIO,
-        Parameter("mode", "collect", "name", "what happens with proposals", choices=("collect", "shadow", "evaluate")),
+        Parameter("mode", "collect", "name", "what happens with proposals", choices=MODE_NAMES),
         _count("episodes", 0, "episodes in the run, aborted ones included; 0 for no end"),
         _fixed("seed", 0, "1", "seed of the run, from which every episode's seed follows", 0),
         Parameter("p", 0.6, "1", "probability with which the augmentor may act in a step", 0.0, 1.0),
         _count("budget", 20, "augmentations per episode at most"),
+        *map(_assist, ASSIST_OF_ARBITER),
         _fixed("autostart", True, "true or false", "begin without a call of the service start"),
         Parameter("exit_when_done", False, "true or false", "end the process after the last episode"),
         _count(

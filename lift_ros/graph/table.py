@@ -13,7 +13,7 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
-from lift_ros.graph.parameters import PARAMETERS, Value, find
+from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.scenario import Scenario, load_scenario
@@ -88,6 +88,7 @@ def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
     return CollectionPlan.make(
         scenario,
         **{name: arbiter.get(name, value) for name, value in wishes.items()},  # type: ignore[arg-type]
+        assist=_without_prefix(arbiter, ASSIST_OF_ARBITER) | _without_prefix(augmentor, ASSIST_OF_AUGMENTOR),
         augmentation=str(augmentor.get("policy") or options.augmentation or "") or None,
         model=Path(str(model)) if model else None,
         data=options.data,
@@ -142,6 +143,8 @@ def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:
         "budget": plan.budget,
         "exit_when_done": True,
     }
+    if plan.mode is Mode.ASSIST:
+        parameters |= _with_prefix(plan, ASSIST_OF_ARBITER)
     if plan.model is not None or (plan.is_random and not plan.train_after):
         parameters["model_from"] = 0
     elif plan.train_after and options.wait_for_model:
@@ -153,8 +156,19 @@ def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:
 
 def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
     if plan.model is not None:
-        return {"model": str(plan.model.resolve())}
+        watched = _with_prefix(plan, ASSIST_OF_AUGMENTOR) if plan.mode is Mode.ASSIST else {}
+        return {"model": str(plan.model.resolve()), **watched}
     if plan.augmentation != UNCERTAINTY:
         return {"policy": plan.augmentation} if plan.is_random else {}
     data = [str(path.resolve()) for path in plan.data] or [run]
     return {"policy": UNCERTAINTY, "data": os.pathsep.join(data), "data_episodes": plan.train_after}
+
+
+def _with_prefix(plan: CollectionPlan, names: Sequence[str]) -> dict[str, Value]:
+    """Return settings of mode assist under the names of the parameters that carry them."""
+    return {f"assist_{name}": getattr(plan.assist, name) for name in names}
+
+
+def _without_prefix(given: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
+    """Return the settings of mode assist that parameters decide."""
+    return {name: given[f"assist_{name}"] for name in names if f"assist_{name}" in given}

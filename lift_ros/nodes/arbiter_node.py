@@ -16,11 +16,12 @@ from lift_ros.collection.exchange import Party
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.collection.run_control import Situation, Wish
 from lift_ros.graph import qos
+from lift_ros.graph.parameters import ASSIST_OF_ARBITER
 from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
-from lift_ros.scenario import load_scenario
+from lift_ros.scenario import AssistSettings, load_scenario
 
 # Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.
 CHECKS = 10
@@ -68,6 +69,7 @@ class ArbiterNode(LiftNode):
         return run_control.RunSettings(
             {party: self.value(name) for party, name in DEADLINES.items()},
             mode=Mode[self.value("mode").upper()],
+            assist=AssistSettings(**{name: self.value(f"assist_{name}") for name in ASSIST_OF_ARBITER}),
             **{name: self.value(name) for name in ("repeat_period", "seed", "episodes", "p", "budget", "model_from")},
         )
 

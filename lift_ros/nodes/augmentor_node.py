@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import lift_ros.msg as msg
+from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.exchange import Model, Query
 from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
@@ -15,6 +16,7 @@ from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
+from lift_ros.policies.protocol import Policy
 from lift_ros.training.runs import fit_to_runs
 
 
@@ -65,6 +67,10 @@ class Augmentor(PolicyNode):
             self.set_status(Status.BAD_MODEL, str(error))
             return
         self._swap(policy)
+
+    def make_answerer(self, policy: Policy) -> Answerer:
+        """Return what answers; in mode assist it heeds what the model's data cover."""
+        return Answerer(policy, self.source, watches_coverage=self.value("assist_coverage"))
 
     def _swap(self, policy: LearnedPolicy) -> None:
         self.diagnostics.count("models")

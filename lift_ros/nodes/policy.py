@@ -47,10 +47,14 @@ class PolicyNode(LiftNode):
 
     def serve(self, policy: Policy) -> None:
         """Answer with this policy from the next query on."""
-        self.answerer = Answerer(policy, self.source)
+        self.answerer = self.make_answerer(policy)
         # A routine keeps state, and half an episode of one that lost it would not be its trajectory.
         self._keeps_state = self.source is Source.LOGGING_POLICY or isinstance(policy, SeededPolicy)
         self.set_status(Status.SERVING)
+
+    def make_answerer(self, policy: Policy) -> Answerer:
+        """Return what answers with this policy."""
+        return Answerer(policy, self.source)
 
     def _on_query(self, query: Query) -> None:
         received_ns = time.monotonic_ns()

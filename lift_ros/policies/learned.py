@@ -12,6 +12,7 @@ import numpy as np
 from lift_ros.array_types import Float32Array, FloatArray
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
+from lift_ros.policies import coverage
 from lift_ros.policies.model_file import Tensors, read_tensor_file
 from lift_ros.positioning.problem import Limits
 
@@ -56,6 +57,7 @@ class LearnedPolicy:
         )
         if not (deviation > 0).all():
             raise self._bad("observation.deviation holds a value that is not positive")
+        self._coverage = self._region(left)
         if left:
             raise self._bad(f"tensor {min(left)!r} belongs to no part of the described network")
         self.observation_scaling = mean, deviation  # what is subtracted, and by what is then divided
@@ -74,6 +76,12 @@ class LearnedPolicy:
     def act_batch(self, observations: FloatArray) -> FloatArray:
         """Return one action per row of `observations`."""
         return self._act(observations, 2)
+
+    def covers(self, observation: FloatArray) -> bool:
+        """Whether the training data cover an observation; a model that does not say (0.1.0) takes all for covered."""
+        if self._coverage is None:
+            return True
+        return coverage.is_covered(np.asarray(observation, dtype=np.float32), *self._coverage)
 
     def q_value(self, observation: FloatArray, action: FloatArray) -> float:
         """Return the discounted return that the critics expect, averaged over them."""
@@ -123,6 +131,12 @@ class LearnedPolicy:
                 f"the network {prefix!r} ends with {inputs if layers else 'no'} outputs, expected {outputs}"
             )
         return layers
+
+    def _region(self, left: Tensors) -> tuple[Float32Array, Float32Array] | None:
+        if coverage.MEAN not in left and coverage.WHITENING not in left:
+            return None
+        size = self.observation_size
+        return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, size)
 
     def _take(self, left: Tensors, name: str, *shape: int | None) -> Float32Array:
         """Return a tensor and remove it from those left; None stands for any size."""

@@ -30,6 +30,14 @@ class SeededPolicy(Policy, Protocol):
 
 
 @runtime_checkable
+class CoveringPolicy(Policy, Protocol):
+    """A policy that was learned from data and can tell where they say nothing."""
+
+    def covers(self, observation: FloatArray) -> bool:
+        """Whether the data cover this observation."""
+
+
+@runtime_checkable
 class InformedPolicy(Policy, Protocol):
     """A policy with full information, as yardstick; only a simulator can tell it the context."""
 

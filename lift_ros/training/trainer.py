@@ -19,6 +19,7 @@ import lift_ros
 from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
+from lift_ros.policies.coverage import fit_coverage
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
 from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
@@ -139,6 +140,7 @@ class _Run:
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
+        self._coverage = fit_coverage(np.concatenate([data.observations, data.final_observations]))
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
         self._learner = _make_learner(options, *self._sizes, threads)
@@ -235,6 +237,7 @@ class _Run:
         critics = sum(name.startswith("critics.") and name.endswith(".0.weight") for name in tensors)
         tensors["observation.mean"] = self._mean
         tensors["observation.deviation"] = self._deviation
+        tensors.update(self._coverage)
         broken = sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all())
         if broken:
             raise UserError(

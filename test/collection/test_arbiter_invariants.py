@@ -30,6 +30,7 @@ from lift_ros.collection.exchange import (
 )
 from lift_ros.collection.records import Mode, Source, same
 from lift_ros.positioning.problem import Limits
+from lift_ros.scenario import AssistSettings
 
 # The same examples everywhere, and no clock: a loaded machine must not fail what is right.
 CALM = settings(
@@ -41,7 +42,10 @@ NUMBERS = st.sampled_from([0.0, 0.1, -0.2, 0.49, 3.0, float("nan"), float("inf")
 VECTORS = st.lists(NUMBERS, max_size=3).map(np.array) | st.just(np.array([0.1, 0.1]))
 MODES = st.sampled_from(list(Mode))
 
-STARTS = st.builds(Start, EPISODES, st.just(1), MODES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3), st.just(0))
+ASSISTS = st.builds(AssistSettings, st.integers(0, 6), st.just(4), smallest=st.sampled_from([0.0, 0.5]))
+STARTS = st.builds(
+    Start, EPISODES, st.just(1), MODES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3), st.just(0), ASSISTS
+)
 REFUSALS = st.sampled_from([Refusal.NONE] * 4 + list(Refusal))
 OBSERVATIONS = st.builds(
     lambda episode, step, values, terminated, refusal: Observation(
@@ -159,13 +163,14 @@ def test_the_budget_is_never_negative_and_matches_the_augmentations(history: tup
     receipts, events = history
     arbiter = Arbiter(limits(), require_receipts=receipts)
     budget, used, mode = 0, 0, Mode.COLLECT
+    budgets = {Mode.COLLECT: lambda start: start.budget, Mode.ASSIST: lambda start: start.assist.budget}
     for event in events:
         idle = arbiter.state is State.IDLE
         actions = arbiter.handle(event)
         if idle and isinstance(event, Start):
-            budget, used, mode = event.budget, 0, event.mode
+            budget, used, mode = budgets.get(event.mode, lambda start: 0)(event), 0, event.mode
         for action in actions:
-            if isinstance(action, RecordStep) and mode is Mode.COLLECT:
+            if isinstance(action, RecordStep) and mode in budgets:
                 used += action.step.source is Source.AUGMENTOR
                 assert action.step.augmentations_left == budget - used >= 0
 
@@ -176,7 +181,8 @@ def test_handoff_is_at_step_0_and_after_exactly_the_augmentors_steps(history: tu
     for part in episodes_of(flat(play(*history))):
         sources = {action.step.index: action.step.source for action in part if isinstance(action, RecordStep)}
         for query in [action.query for action in part if isinstance(action, Ask)]:
-            augmented = query.mode is Mode.COLLECT and sources.get(query.step - 1) is Source.AUGMENTOR
+            another_acts = query.mode in (Mode.COLLECT, Mode.ASSIST)
+            augmented = another_acts and sources.get(query.step - 1) is Source.AUGMENTOR
             assert query.handoff == (query.step == 0 or augmented)
 
 
@@ -207,7 +213,9 @@ def test_what_is_recorded_is_what_was_commanded(history: tuple[bool, list[Event]
                 Source.LOGGING_POLICY: action.step.logging_proposal,
                 Source.AUGMENTOR: action.step.augmentor_proposal,
             }
-            assert same(action.step.action, proposals[action.step.source])
+            refused_or_not_asked = action.step.rejection or not action.step.augmentor_proposal.size
+            if not (action.step.source is Source.AUGMENTOR and refused_or_not_asked):  # else a move back, in assist
+                assert same(action.step.action, proposals[action.step.source])
 
 
 @CALM

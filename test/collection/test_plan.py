@@ -40,6 +40,11 @@ def test_the_scenario_alone_is_algorithm_2() -> None:
         ({"augmentation": "uncertainty", "data": [Path("x/a")]}, "with the uncertainty model fitted to a, p=0.6"),
         ({"mode": "shadow", "model": Path("a")}, "alone; the model a is asked and recorded, but never acts"),
         ({"mode": "evaluate", "model": Path("a")}, "100 episodes: the model a alone"),
+        (
+            {"mode": "assist", "model": Path("a"), "budget": 9},
+            "the model a until it stalls, at most 9 moves; then the log",
+        ),
+        ({"mode": "assist", "augmentation": "uniform"}, "the augmentation uniform until it stalls, at most 30 moves"),
     ],
 )
 def test_it_says_in_one_line_what_will_happen(wishes: dict[str, object], words: str) -> None:
@@ -65,11 +70,13 @@ def test_nobody_is_asked_besides_the_logging_policy_without_need() -> None:
         ({"augmentation": "uncertainty", "train_after": 0}, "needs the runs whose actions count as seen"),
         ({"augmentation": "uncertainty", "mode": "evaluate"}, "needs the runs whose actions count as seen"),
         ({"mode": "evaluate"}, "mode evaluate needs a model"),
+        ({"mode": "assist"}, "mode assist needs a model"),
+        ({"assist": {"window": 2}}, "window is 2; allowed: a whole number >= 4"),
         ({"p": 1.5}, "p is 1.5; allowed: between 0 and 1"),
         ({"p": float("nan")}, "p is nan; allowed: between 0 and 1"),
         ({"episodes": -1}, "episodes is -1; allowed: 0 or more"),
         ({"train_after": -1}, "train_after is -1; allowed: 0 or more"),
-        ({"mode": "sleep"}, "mode is 'sleep'; allowed: collect, shadow, evaluate"),
+        ({"mode": "sleep"}, "mode is 'sleep'; allowed: collect, shadow, evaluate, assist"),
     ],
 )
 def test_contradictions_are_refused(wishes: dict[str, object], message: str) -> None:
@@ -86,3 +93,12 @@ def test_facts_say_how_a_run_was_made(tmp_path: Path) -> None:
     assert (facts["policy"], facts["augmentation"], facts["made_by"]) == ("coordinate_walk", "learned", "test")
     assert facts["model"] == hashlib.sha256(b"weights").hexdigest()
     assert set(facts["versions"]) == {"lift_ros", "numpy", "python"}
+
+
+def test_facts_of_assist_say_when_it_was_to_stall(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.write_bytes(b"weights")
+    made = plan(mode="assist", model=model, budget=9, assist={"smallest": 0.1})
+    facts = made.facts(SCENARIO, seed=3, made_by="test")
+    assert (facts["mode"], facts["assist"]["budget"], facts["assist"]["smallest"]) == ("assist", 9, 0.1)
+    assert plan().facts(SCENARIO, seed=3, made_by="test")["assist"] is None

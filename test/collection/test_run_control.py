@@ -483,6 +483,28 @@ def test_a_model_is_waited_for_from_its_episode_on(model_from: int, waits: bool)
     assert (rig.propose(3, 0, AUGMENTOR, NOTHING) == []) is waits
 
 
+def test_a_model_that_withholds_its_action_has_answered() -> None:
+    rig = Rig(mode=Mode.ASSIST, model_from=0).begin()
+    rig.propose(0, 0)
+    assert rig.propose(0, 0, AUGMENTOR, NOTHING) == [], "there is no model yet"
+    (move,) = rig(Proposal(0, 0, AUGMENTOR, NOTHING, "abc"))
+    assert isinstance(move, Move)
+    assert move.action.tolist() == ACTION.tolist()
+
+
+def test_in_assist_a_model_that_was_there_once_is_not_waited_for_again() -> None:
+    rig = Rig(mode=Mode.ASSIST, model_from=0).begin()
+    rig.propose(0, 0)
+    assert Overdue(Party.AUGMENTOR) not in rig.later(50.0)
+    rig.propose(0, 0, AUGMENTOR)
+    rig.observe(0, 1, terminated=True)
+    rig.confirm(0, 0)
+    rig.confirm(0, None)
+    rig.observe(1, 0)
+    rig.propose(1, 0)
+    assert kinds(rig.later(2.0)) == [Overdue, Move], "the logging policy arrives without it"
+
+
 def test_people_are_told_that_a_model_is_waited_for() -> None:
     rig = Rig(p=1.0, model_from=0).begin()
     rig.propose(0, 0)

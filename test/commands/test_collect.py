@@ -14,7 +14,7 @@ from timeless import without_times
 from lift_ros.bags import RunReader, read_run
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode, Rejection, Source, same
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, same
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.scenario import load_scenario
@@ -143,6 +143,29 @@ def test_shadow_records_both_proposals(tmp_path: Path) -> None:
     episode = read_run(tmp_path / "run")[0]
     assert (episode.mode, episode.augmentations) == (Mode.SHADOW, 0)
     assert all(step.augmentor_proposal.size == 2 for step in episode.steps)
+
+
+def test_assist_records_a_run_that_can_be_inspected_and_trained_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, model = tmp_path / "run", tmp_path / "model.safetensors"
+    words = ("--episodes", "4", "--mode", "assist", "--augmentation", "uniform")
+    assert lift_collect(run, *words, "--budget", "12") == 0
+    episodes = read_run(run)
+    assert {episode.mode for episode in episodes} == {Mode.ASSIST}
+    assert {episode.outcome for episode in episodes} == {Outcome.REACHED}
+    assert all(episode.augmentations <= 12 for episode in episodes)
+    assert any(episode.augmentations for episode in episodes)
+    assert RunReader(run).facts["assist"]["budget"] == 12
+    assert main(["inspect", str(run)]) == 0
+    assert "assist" in capsys.readouterr().out
+    assert main(["train", str(run), "--out", str(model), "--updates", "5"]) == 0
+    assert lift_collect(tmp_path / "again", "--episodes", "1", "--mode", "assist", "--model", str(model)) == 0
+
+
+def test_assist_needs_an_augmentor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lift_collect(tmp_path / "run", "--mode", "assist") == 2
+    assert "--mode assist needs an augmentor: give --model FILE" in capsys.readouterr().err
 
 
 def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) -> None:

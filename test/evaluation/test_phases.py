@@ -68,6 +68,10 @@ def test_shadow_episodes_are_the_logging_policys_own_whatever_was_asked() -> Non
     assert phase_of(make_episode([1, 0], mode=Mode.SHADOW, model_hash="ab")) == Phase.SHADOW
 
 
+def test_assist_is_a_phase_of_its_own() -> None:
+    assert phase_of(make_episode([1, 0], mode=Mode.ASSIST, model_hash="ab")) == Phase.ASSIST
+
+
 def test_phases_come_in_the_order_of_the_method_without_empty_ones() -> None:
     episodes = [make_episode([1, 0], mode=Mode.EVALUATE), make_episode([1, 0])]
     assert list(split_phases(episodes)) == [Phase.LOGGING_POLICY, Phase.LEARNED_POLICY]

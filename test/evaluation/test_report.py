@@ -89,6 +89,12 @@ def test_shadow_episodes_have_a_row_of_their_own_and_are_no_lift_collection(tmp_
     assert "LIFT collection" not in page and "Augmentations" not in page
 
 
+def test_assist_has_a_row_of_its_own(tmp_path: Path) -> None:
+    content = ReportContent("walk", [make_episode(7, Mode.ASSIST, Source.AUGMENTOR)], threshold=0.05)
+    write_report(content, tmp_path / "report.html")
+    assert "<tr><td>assist</td><td>1</td><td>7.0</td>" in (tmp_path / "report.html").read_text()
+
+
 def test_dataset_scores_stand_in_a_table(page: str) -> None:
     assert "<tr><td>logging policy</td><td>0.500</td><td>1.000</td><td>12</td></tr>" in page
 

@@ -12,9 +12,10 @@ from live_graph import write_model
 
 from lift_ros.bags import RunWriter
 from lift_ros.errors import UserError
-from lift_ros.graph.parameters import PARAMETERS, find
+from lift_ros.graph.parameters import PARAMETERS, Value, find
 from lift_ros.graph.run import node_command, process_specs
 from lift_ros.graph.table import GraphOptions, NodeEntry, graph_nodes
+from lift_ros.scenario import DEFAULT_ASSIST
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,6 +114,27 @@ def test_evaluation_needs_no_routine(model: Path) -> None:
     assert table["augmentor"].parameters["model"] == str(model)
 
 
+def test_assist_tells_arbiter_and_augmentor_when_it_stalls(model: Path) -> None:
+    by_hand: dict[str, dict[str, Value]] = {"arbiter": {"assist_budget": 7}, "augmentor": {"assist_coverage": False}}
+    table = rows(mode="assist", model=model, parameters=by_hand)
+    arbiter, augmentor = table["arbiter"].parameters, table["augmentor"].parameters
+    assert (arbiter["mode"], arbiter["model_from"], arbiter["assist_budget"]) == ("assist", 0, 7)
+    assert arbiter["assist_window"] == DEFAULT_ASSIST.window
+    assert augmentor["assist_coverage"] is False
+    assert "logging_policy" in table and "trainer" not in table
+    assert json.loads(str(table["recorder"].parameters["facts"]))["assist"]["budget"] == 7
+    for executable, row in table.items():
+        for name, value in row.parameters.items():
+            parameter = find(PARAMETERS[executable], name)
+            assert parameter is not None
+            parameter.check(value)
+
+
+def test_other_modes_say_nothing_of_assist(model: Path) -> None:
+    table = rows(model=model)
+    assert not [name for row in table.values() for name in row.parameters if name.startswith("assist")]
+
+
 def test_hardware_brings_its_own_plant_and_keeps_tight_deadlines() -> None:
     table = rows(plant="hardware")
     assert "positioning_simulator" not in table
@@ -151,7 +173,7 @@ def test_own_parameters_win() -> None:
     [
         ({"plant": "robot"}, "plant is 'robot'; allowed: simulator, or hardware"),
         ({"mode": "evaluate"}, "needs a model"),
-        ({"mode": "watch"}, "mode is 'watch'; allowed: collect, shadow, evaluate"),
+        ({"mode": "watch"}, "mode is 'watch'; allowed: collect, shadow, evaluate, assist"),
         ({"augmentation": "noise"}, "augmentation is 'noise'; allowed: learned, gaussian_noise"),
         ({"model": Path("/nowhere/model")}, "there is no model file /nowhere/model"),
         ({"parameters": {"arbiter": {"speed": 1}}}, "arbiter has no parameter speed"),

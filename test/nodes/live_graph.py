@@ -27,7 +27,7 @@ from lift_ros.collection.records import Episode, Step, same
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.run import node_command
-from lift_ros.policies.model_file import write_tensor_file
+from lift_ros.policies.model_file import Tensors, write_tensor_file
 
 ROOT = Path(__file__).parents[2]
 ENOUGH = 100.0  # seconds; a test that waits longer has failed, however loaded the machine is
@@ -209,8 +209,10 @@ def assert_same(graph: list[Episode], process: list[Episode]) -> None:
         assert same(timeless(ours), timeless(theirs)), f"episode {ours.index} differs"
 
 
-def write_model(path: Path, observation_size: int, action_size: int, radius: float, pull: float = 3.0) -> str:
-    """Write a model that pulls each axis back to zero, and return its hash."""
+def write_model(
+    path: Path, observation_size: int, action_size: int, radius: float, pull: float = 3.0, region: Tensors | None = None
+) -> str:
+    """Write a model that pulls each axis back to zero, in the region that its data cover, and return its hash."""
     weight = np.zeros((action_size, observation_size), dtype=np.float32)
     weight[:, -action_size:] = -pull * np.eye(action_size, dtype=np.float32)
     tensors = {
@@ -218,6 +220,7 @@ def write_model(path: Path, observation_size: int, action_size: int, radius: flo
         "actor.0.bias": np.zeros(action_size, dtype=np.float32),
         "observation.mean": np.zeros(observation_size, dtype=np.float32),
         "observation.deviation": np.ones(observation_size, dtype=np.float32),
+        **(region or {}),
     }
     description = {
         "kind": "model",

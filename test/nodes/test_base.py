@@ -69,7 +69,7 @@ def test_new_watchdog_time_counts_at_once(node: LoopbackHardware) -> None:
     [
         ({"p": 1}, r"parameter p is 1; .*write 1\.0"),
         ({"p": 7.0}, "parameter p is 7.0; allowed: double >= 0 and <= 1"),
-        ({"mode": "hunt"}, "parameter mode is 'hunt'; allowed: one of collect, shadow, evaluate"),
+        ({"mode": "hunt"}, "parameter mode is 'hunt'; allowed: one of collect, shadow, evaluate, assist"),
         ({"budget": -2}, "parameter budget is -2"),
     ],
 )

