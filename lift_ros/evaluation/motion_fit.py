@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import add
 from typing import NamedTuple
 
@@ -62,16 +62,12 @@ class Movements:
     episode: IntArray  # [rows] from 0 on
     step: IntArray  # [rows] within the episode
     free: BoolArray  # [rows] no border was hit
-
-    @property
-    def episodes(self) -> int:
-        """How many episodes there are."""
-        return int(self.episode[-1]) + 1
+    episodes: int  # how many there are
 
     def spans(self) -> list[slice]:
         """Return the rows of each episode."""
         edges = np.searchsorted(self.episode, np.arange(self.episodes + 1)).tolist()
-        return [slice(begin, end) for begin, end in zip(edges[:-1], edges[1:], strict=True)]
+        return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def build_twin(arrays: EpisodeArrays, threshold: float | None = None) -> Twin:
     if min(arrays.positions.shape[1], arrays.final_positions.shape[1]) == 0:
         raise NoTwin("no positions are recorded")
     paths = [_path(arrays.positions, arrays.final_positions, arrays, number) for number in range(len(arrays))]
-    episodes = np.flatnonzero([bool(np.isfinite(path).all()) for path in paths])
+    episodes = np.flatnonzero([bool(np.isfinite(path).all()) for path in paths]).astype(np.int64)
     if not len(episodes):
         raise NoTwin("no episode has all of its positions recorded")
     view = _fit_view(arrays, episodes, [paths[number] for number in episodes])
@@ -120,7 +120,7 @@ def build_twin(arrays: EpisodeArrays, threshold: float | None = None) -> Twin:
             f"(off by {view.error / threshold:.1f} θ; pictures, other sensors, or several goals)"
         )
     low, high = _borders(np.concatenate(paths))
-    actions = [arrays.actions[arrays.rows(number)] for number in episodes]
+    actions = [arrays.actions[arrays.rows(number)] for number in episodes.tolist()]
     movements = _movements(actions, paths, goals, low, high)
     if len(movements.action) <= movements.action.shape[1]:
         raise NoTwin(f"{len(movements.action)} movements are too few to fit a map")
@@ -134,7 +134,7 @@ def _path(values: FloatArray, finals: FloatArray, arrays: EpisodeArrays, number:
 
 
 def _fit_view(arrays: EpisodeArrays, episodes: IntArray, paths: Sequence[FloatArray]) -> View:
-    seen = [_path(arrays.observations, arrays.final_observations, arrays, number) for number in episodes]
+    seen = [_path(arrays.observations, arrays.final_observations, arrays, number) for number in episodes.tolist()]
     place, sight = (np.concatenate([part - part.mean(axis=0) for part in parts]) for parts in (paths, seen))
     slope = np.linalg.lstsq(place, sight, rcond=1e-9)[0].T
     offsets = np.stack([part.mean(axis=0) - slope @ path.mean(axis=0) for part, path in zip(seen, paths, strict=True)])
@@ -149,7 +149,7 @@ def _goals(arrays: EpisodeArrays, episodes: IntArray, view: View) -> tuple[Float
     goal, and tells where the goal of each episode was.
     """
     goals = arrays.goals[episodes]
-    given = np.isfinite(goals).all(axis=1)
+    given: BoolArray = np.logical_and.reduce(np.isfinite(goals), axis=1)
     arrived = arrays.terminated[episodes]
     if given.all() or not arrived.any():
         return goals, given
@@ -176,7 +176,7 @@ def _threshold(paths: Sequence[FloatArray], goals: FloatArray, arrived: BoolArra
 
 
 def _borders(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the borders that recorded positions lie on, and where there is none a place that nobody comes back from."""
+    """Return the borders that recorded positions lie on, and places far outside where there is none."""
     low, high = points.min(axis=0), points.max(axis=0)
     touched = [(points == extreme).sum(axis=0) >= _BORDER_TOUCHES for extreme in (low, high)]
     return np.where(touched[0], low, 2 * low - high), np.where(touched[1], high, 2 * high - low)
@@ -196,5 +196,6 @@ def _movements(
         moved=(after - before)[acted],
         episode=owner[acted],
         step=np.concatenate([np.arange(count) for count in counts])[acted],
-        free=((after > low) & (after < high)).all(axis=1)[acted],
+        free=np.logical_and.reduce((after > low) & (after < high), axis=1)[acted],
+        episodes=len(paths),
     )

@@ -60,7 +60,7 @@ def test_gives_the_very_model_of_the_command(tmp_path: Path) -> None:
     write_run(tmp_path / "run", rewarded=False)
     job = replace(make_job(tmp_path), episodes=6)
     execute(job, lambda _: None)
-    given = {**TINY, "hidden": "8x8", "seed": 3}
+    given = {**TINY, "hidden": "8x8", "seed": 3, "held_out": 0}
     words = [word for name, value in given.items() for word in ("--option", f"{name}={value}")]
     out = tmp_path / "command.safetensors"
     assert main(["train", str(tmp_path / "run"), "--out", str(out), "--action-radius", "0.3", *words]) == 0
