@@ -93,7 +93,8 @@ def _same_beginning(bag: Mapping[str, Any], source: Mapping[str, Any], path: str
 
 def compare_actions(policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0) -> ActionComparison:
     """Compare at steps drawn from the episodes; raises UserError where they have no rewards to judge shortcuts by."""
-    options = policy.description.get("training", {}).get("options", {})
+    training = policy.description.get("training", {})
+    options = training.get("options", {})
     defaults = TrainingOptions()
     arrays = arrays.select(~np.logical_or.reduce(list(label(arrays).unknown.values())))
     data = make_data(arrays, "hindsight")
@@ -108,6 +109,7 @@ def compare_actions(policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0)
         gamma=options.get("gamma", defaults.gamma),
         C=options.get("C", defaults.C),
         strategy="best",
+        kappa=training.get("motion", {}).get("kappa", 0.0),
         seed=seed,
     )
     batch = sampler.sample(min(_DRAWS, sampler.transitions))
@@ -118,7 +120,7 @@ def compare_actions(policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0)
     cosine = (wanted * given).sum(axis=1) / np.maximum(wanted_length * given_length, 1e-12)
     distances = _distances(arrays)
     return ActionComparison(
-        episodes=len(data.terminated),
+        episodes=data.episodes,
         angle=np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))[moving],
         length_ratio=(given_length / np.maximum(wanted_length, 1e-12))[moving],
         error=(np.linalg.norm(given - wanted, axis=1) / policy.action_radius)[moving],

@@ -8,7 +8,7 @@ and where an episode says little about a coefficient the others speak for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations, pairwise
 from operator import add
@@ -26,12 +26,19 @@ _ENOUGH = 64  # episodes to estimate what they have in common
 _MANY = 10  # episodes, of which one hardly counts in what all have in common
 _ITERATIONS = 12
 _NOISE_FLOOR = 1e-6  # relative, of variances: no plant is known better than to a thousandth
-_KNOTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of the distance at which the gain may bend
+_OCTAVES = (
+    5  # of the distance to the goal, each half as far as the one before, that count alike; the last is all nearer
+)
+_FEWEST_OF_OCTAVE = 0.01  # share of rows; an octave with fewer counts less
 _FEWEST_REPEATS = 20  # equal actions in a row from which noise is estimated
 _MEDIAN_TO_DEVIATION = 1.4826
 _SMALL = 1e-12
+_KNOTS = 0.5 ** np.arange(_OCTAVES, 0, -1)  # scaled distances at which octaves begin, and at which the gain may bend
 
 _LINEAR, _DISTANCE, _DRIFT, _LENGTH, _SIDES = "linear", "distance", "drift", "length", "sides"
+_GAINS = (_DISTANCE, _LENGTH)  # what multiplies all terms
+_LEAST_GAIN = 0.05
+_TURNS = 4
 _NAMES = {
     _LINEAR: "linear",
     _DISTANCE: "gain by the distance to the goal",
@@ -41,7 +48,7 @@ _NAMES = {
 
 
 class Term(NamedTuple):
-    """A group of features: its kind, the axes it looks at, and whether all episodes have the same coefficients."""
+    """A gain, or a group of features: its kind, the axes it looks at, and whether all episodes have it in common."""
 
     kind: str
     axes: tuple[int, ...] = ()
@@ -72,20 +79,28 @@ class Movements:
 
 @dataclass(frozen=True)
 class Features:
-    """The terms of a motion, and the scales of what they look at."""
+    """The terms of a motion, the gains that multiply them all, and the scales of what they look at."""
 
-    terms: tuple[Term, ...]
-    scale: float  # of positions
-    knots: FloatArray  # scaled distances
+    scale: float  # of distances to the goal
     length: float  # of a typical action
-
-    def with_terms(self, *terms: Term) -> Features:
-        """Return other terms with the same scales."""
-        return Features(terms, self.scale, self.knots, self.length)
+    terms: tuple[Term, ...] = ()
+    gains: tuple[tuple[str, FloatArray], ...] = ()  # by what, and the coefficients of their basis
 
     def matrix(self, offset: FloatArray, action: FloatArray) -> FloatArray:
         """Return one row of features per movement: [rows, features]."""
-        return np.concatenate(self._parts(offset, action), axis=1)
+        parts = np.concatenate(self._parts(offset, action), axis=1)
+        for kind, coefficients in self.gains:
+            parts = parts * gain(self.basis(kind, offset, action), coefficients)[:, None]
+        return parts
+
+    def basis(self, kind: str, offset: FloatArray, action: FloatArray) -> FloatArray:
+        """Return what a gain is a sum of: [rows, coefficients]; the first is constant."""
+        one = np.ones((len(offset), 1))
+        if kind == _LENGTH:
+            longer = np.log(np.maximum(np.linalg.norm(action, axis=1, keepdims=True), _SMALL) / self.length)
+            return np.concatenate([one, longer, longer**2], axis=1)
+        far = np.linalg.norm(offset, axis=1, keepdims=True) / self.scale
+        return np.concatenate([one, far, np.maximum(far - _KNOTS, 0.0)], axis=1)
 
     def own(self, offset: FloatArray, action: FloatArray) -> BoolArray:
         """Return which features of such movements have coefficients of each episode's own."""
@@ -93,24 +108,23 @@ class Features:
         return np.repeat([not term.shared for term in self.terms], widths)
 
     def _parts(self, offset: FloatArray, action: FloatArray) -> list[FloatArray]:
-        length = np.maximum(np.linalg.norm(action, axis=1, keepdims=True), _SMALL)
-        unit, place = action / length, offset / self.scale
-        return [self._columns(term, unit, place, np.log(length / self.length)) for term in self.terms]
+        unit = action / np.maximum(np.linalg.norm(action, axis=1, keepdims=True), _SMALL)
+        return [self._columns(term, unit, offset / self.scale) for term in self.terms]
 
-    def _columns(self, term: Term, unit: FloatArray, place: FloatArray, longer: FloatArray) -> FloatArray:
+    @staticmethod
+    def _columns(term: Term, unit: FloatArray, place: FloatArray) -> FloatArray:
         if term.kind == _LINEAR:
             return unit
         if term.kind == _DRIFT:
             return np.concatenate([np.ones((len(place), 1)), place, place**3], axis=1)
-        if term.kind == _DISTANCE:
-            far = np.linalg.norm(place, axis=1, keepdims=True)
-            gains = np.concatenate([far, np.maximum(far - self.knots, 0.0)], axis=1)
-        elif term.kind == _LENGTH:
-            gains = np.concatenate([longer, longer**2], axis=1)
-        else:
-            first, second = (place[:, axis] >= 0 for axis in term.axes)
-            gains = np.stack([first & second, first & ~second, ~first & second, ~first & ~second], axis=1)
-        return np.asarray(unit[:, :, None] * gains[:, None, :]).reshape(len(unit), -1)
+        first, second = (place[:, axis] >= 0 for axis in term.axes)
+        sides = np.stack([first & second, first & ~second, ~first & second, ~first & ~second], axis=1)
+        return np.asarray(unit[:, :, None] * sides[:, None, :]).reshape(len(unit), -1)
+
+
+def gain(basis: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Return by what each row is multiplied: no motion turns back because of a gain."""
+    return np.maximum(basis @ coefficients, _LEAST_GAIN)
 
 
 @dataclass(frozen=True)
@@ -237,7 +251,7 @@ class MotionFit:
     @property
     def depends_on_length(self) -> bool:
         """Whether long steps go further or less far, each by its length, than short ones."""
-        return any(term.kind == _LENGTH for term in self.features.terms)
+        return any(kind == _LENGTH for kind, _ in self.features.gains)
 
     def draw(self, copies: int, rng: np.random.Generator) -> FloatArray:
         """Return maps as the rows leave them possible: [copies, episodes, features, d]."""
@@ -259,25 +273,23 @@ class MotionFit:
 def fit_motion(movements: Movements, kappa: float = 0.0) -> MotionFit:
     """Fit a linear map per episode, and further terms as long as cross-validation says that they pay."""
     trial = _Trial(movements, kappa)
-    best = trial.judge((Term(_LINEAR),))
+    best = trial.judge(replace(trial.scales, terms=(Term(_LINEAR),)))
     errors = {str(Term(_LINEAR)): best.missed}
-    while best.error > EXACT and len(best.terms) < MOST_TERMS:
-        term = trial.most_promising(best.terms)
+    while best.error > EXACT and len(errors) < MOST_TERMS:
+        term = trial.most_promising(best.features)
         if term is None:
             break
-        shared, own = (trial.judge((*best.terms, term._replace(shared=choice))) for choice in (True, False))
-        better = own if own.missed < WORTHWHILE * shared.missed else shared
+        better = trial.judge_with(best.features, term)
         if better.missed > WORTHWHILE * best.missed:
             break
         best = better
         errors[str(term)] = best.missed
     population = _fit_population(best.sums, best.own)
-    features = trial.scales.with_terms(*best.terms)
-    return MotionFit(features, population, best.sums, kappa, errors, best.error, trial.relative(trial.noise))
+    return MotionFit(best.features, population, best.sums, kappa, errors, best.error, trial.relative(trial.noise))
 
 
 class _Judged(NamedTuple):
-    terms: tuple[Term, ...]
+    features: Features
     missed: float  # relative error of cross-validation, without noise
     error: float  # that part of it which the maps' stated uncertainty does not explain
     own: BoolArray
@@ -290,21 +302,23 @@ class _Trial:
     def __init__(self, movements: Movements, kappa: float) -> None:
         length = np.linalg.norm(movements.action, axis=1)
         typical = float(np.median(length))
-        scale = max(float(np.abs(movements.offset).max()), _SMALL)
-        knots = np.quantile(np.linalg.norm(movements.offset, axis=1), _KNOTS) / scale
-        self.scales = Features((), scale, knots, typical)
+        distance = np.linalg.norm(movements.offset, axis=1)
+        scale = max(float(distance.max()), _SMALL)
+        self.scales = Features(scale, typical)
         self._movements = movements
         self._spans = movements.spans()
         stretch = length[:, None] ** (1 + kappa)
         self._target = movements.moved / stretch
         self.noise = _noise(movements) / stretch**2  # variances of the target
-        # Short steps count less, since noise is the same for all: theirs is the largest in relation.
-        self._weight = np.minimum(length / typical, 1.0) * movements.free
+        # Short steps count less, since noise is the same for all: theirs is the largest in relation. Near the goal
+        # success is decided, but few steps are made there.
+        weight = np.minimum(length / typical, 1.0) * movements.free * _balance(distance / scale)
+        self._weight = weight / max(float(np.sqrt((weight**2).mean())), _SMALL)
         self._fold = movements.step // _BLOCK % _FOLDS
 
-    def judge(self, terms: tuple[Term, ...]) -> _Judged:
+    def judge(self, features: Features) -> _Judged:
         """Predict every block of steps from the others."""
-        movements, features = self._movements, self.scales.with_terms(*terms)
+        movements = self._movements
         own = features.own(movements.offset, movements.action)
         matrix = features.matrix(movements.offset, movements.action)
         folds = [self._fold == number for number in range(_FOLDS)]
@@ -319,7 +333,43 @@ class _Trial:
             predicted[chosen] = np.einsum("np,npd->nd", matrix[chosen], maps)
             doubt[chosen] = population.doubt(rest, matrix[chosen], episode)
         missed = (self._target - predicted) ** 2 - self.noise
-        return _Judged(terms, self.relative(missed), self.relative(missed - doubt), own, whole)
+        return _Judged(features, self.relative(missed), self.relative(missed - doubt), own, whole)
+
+    def judge_with(self, features: Features, term: Term) -> _Judged:
+        """Judge one term more: a gain, or a term in its better variant, the same for all episodes or not."""
+        if term.kind in _GAINS:
+            return self.judge(self._fit_gain(features, term.kind))
+        shared, own = (
+            self.judge(replace(features, terms=(*features.terms, term._replace(shared=choice))))
+            for choice in (True, False)
+        )
+        return own if own.missed < WORTHWHILE * shared.missed else shared
+
+    def _fit_gain(self, features: Features, kind: str) -> Features:
+        """Fit a gain, one for all outputs, while each episode's own maps follow it (variable projection)."""
+        basis = features.basis(kind, self._movements.offset, self._movements.action)
+        coefficients = np.eye(basis.shape[1])[0]
+        for _ in range(_TURNS):
+            left, fitted, bases = self._projected(replace(features, gains=(*features.gains, (kind, coefficients))))
+            gram, cross = self._moments(fitted / gain(basis, coefficients)[:, None], basis, bases, left)
+            coefficients = coefficients + np.linalg.solve(gram, cross)
+        return replace(features, gains=(*features.gains, (kind, coefficients)))
+
+    def _projected(self, features: Features) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Return what is left and what is explained if every episode has the features for itself, and their bases."""
+        bases = [_basis(part) for part in self._split(self._weighed(features))]
+        whole = self._target * self._weight[:, None]
+        left = _rest(bases, self._split(whole))
+        return left, whole - left, bases
+
+    def _moments(
+        self, fitted: FloatArray, basis: FloatArray, bases: list[FloatArray], left: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the normal equations of a gain's coefficients."""
+        columns = (fitted[:, None, :] * basis[:, :, None]).reshape(len(fitted), -1)
+        more = _rest(bases, self._split(columns)).reshape(len(fitted), basis.shape[1], -1)
+        gram, cross = np.einsum("nkd,nld->kl", more, more), np.einsum("nkd,nd->k", more, left)
+        return _ridged(gram), cross
 
     def relative(self, squares: FloatArray) -> float:
         """Return squared errors of all rows as one relative error."""
@@ -327,29 +377,42 @@ class _Trial:
         share = float((used * squares).sum()) / max(float((used * self._target**2).sum()), _SMALL)
         return float(np.sqrt(max(share, 0.0)))
 
-    def most_promising(self, terms: tuple[Term, ...]) -> Term | None:
-        """Return the further term that explains most of what the terms leave if every episode has them for itself."""
+    def most_promising(self, features: Features) -> Term | None:
+        """Return the further term that explains most of what is left if every episode has the others for itself."""
         pairs = combinations(range(self._target.shape[1]), 2)
-        candidates = [Term(_DISTANCE), Term(_DRIFT), Term(_LENGTH), *(Term(_SIDES, pair) for pair in pairs)]
-        present = {term[:2] for term in terms}
+        candidates = [Term(_DISTANCE), Term(_LENGTH), Term(_DRIFT), *(Term(_SIDES, pair) for pair in pairs)]
+        present = {*(term[:2] for term in features.terms), *((kind, ()) for kind, _ in features.gains)}
         candidates = [term for term in candidates if term[:2] not in present]
-        bases = [_basis(part) for part in self._split(self._weighed(terms))]
-        left = _rest(bases, self._split(self._target * self._weight[:, None]))
-        gains = [self._explained(_rest(bases, self._split(self._weighed((term,)))), left) for term in candidates]
-        return candidates[int(np.argmax(gains))] if candidates else None
+        left, fitted, bases = self._projected(features)
 
-    def _weighed(self, terms: tuple[Term, ...]) -> FloatArray:
-        features = self.scales.with_terms(*terms).matrix(self._movements.offset, self._movements.action)
-        return np.asarray(features * self._weight[:, None])
+        def explained(term: Term) -> float:
+            if term.kind in _GAINS:
+                basis = features.basis(term.kind, self._movements.offset, self._movements.action)
+                gram, cross = self._moments(fitted, basis, bases, left)
+            else:
+                more = _rest(bases, self._split(self._weighed(replace(features, terms=(term,)))))
+                gram, cross = _ridged(more.T @ more), more.T @ left
+            return float((cross * np.linalg.solve(gram, cross)).sum())
+
+        return max(candidates, key=explained, default=None)
+
+    def _weighed(self, features: Features) -> FloatArray:
+        matrix = features.matrix(self._movements.offset, self._movements.action)
+        return np.asarray(matrix * self._weight[:, None])
 
     def _split(self, rows: FloatArray) -> list[FloatArray]:
         return [rows[span] for span in self._spans]
 
-    @staticmethod
-    def _explained(features: FloatArray, left: FloatArray) -> float:
-        gram, cross = features.T @ features, features.T @ left
-        gram += np.eye(len(gram)) * (1e-9 * np.trace(gram) + _SMALL)
-        return float((cross * np.linalg.solve(gram, cross)).sum())
+
+def _ridged(gram: FloatArray) -> FloatArray:
+    return np.asarray(gram + np.eye(len(gram)) * (1e-9 * np.trace(gram) + _SMALL))
+
+
+def _balance(far: FloatArray) -> FloatArray:
+    """Return weights with which all octaves of the distance count alike in sums of squares."""
+    octave = np.searchsorted(_KNOTS, far)
+    counts = np.maximum(np.bincount(octave, minlength=_OCTAVES + 1), _FEWEST_OF_OCTAVE * len(far))
+    return np.asarray(1.0 / np.sqrt(counts[octave]))
 
 
 def _basis(rows: FloatArray) -> FloatArray:

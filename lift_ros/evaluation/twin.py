@@ -12,12 +12,15 @@ from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, BatchPolicy, Convergence
 from lift_ros.evaluation.motion_fit import MotionFit, Movements, fit_motion
 from lift_ros.seeds import generator
+from lift_ros.shortcuts.motion import Track, estimate_motion
 
 MOTION_LIMIT = 0.1  # relative error of predicted displacements up to which a twin is trusted
 NOISE_LIMIT = 0.25  # of displacements, up to which its error is known well enough
 VIEW_LIMIT = 0.5  # of θ: error of the fitted observations up to which a twin is built
 FEWEST_EPISODES = 5
-_VARIED = 1.5  # ratio of long to short recorded actions from which on the effect of length is seen
+_VARIED = 1.5  # ratio of long to short recorded actions from which on an effect of length is seen
+_SOME = 20  # actions that must be as short, or as long, for their length to count as recorded
+_WIDELY_VARIED = 4.0  # from which on a power of the length is told from other effects
 _BORDER_TOUCHES = 5  # recorded positions exactly at an extreme, to take it for a border
 _SAME_TARGET = 0.2  # spread of last observations, relative to that of first ones, up to which they are one target
 _RUNS = 600  # of a policy in the twin, at least
@@ -57,8 +60,8 @@ class Twin:
         reasons = []
         if len(self) < FEWEST_EPISODES:
             reasons.append(f"it rests on {len(self)} episodes, fewer than {FEWEST_EPISODES}")
-        if self.motion.depends_on_length:
-            reasons.append("how far a step goes depends on its length, and the policy's steps may be longer than any")
+        if self.motion.depends_on_length or (self.motion.kappa and self._reach < _WIDELY_VARIED):
+            reasons.append("how far a step goes depends on its length, in a way that the recorded lengths do not tell")
         if self.motion.error > MOTION_LIMIT:
             reasons.append(f"its displacements are {self.motion.error:.0%} off, more than {MOTION_LIMIT:.0%}")
         if self.motion.noise > NOISE_LIMIT:
@@ -67,8 +70,14 @@ class Twin:
 
     def condition(self) -> str | None:
         """Return what had to be assumed, since no recorded step tells it."""
+        if self.motion.kappa:
+            return f"if long steps, too, go as far as the power {1 + self.motion.kappa:.2f} of their length"
+        return f"if steps longer than {self.lengths[1]:.2g} go as far in proportion" if self._reach < _VARIED else None
+
+    @property
+    def _reach(self) -> float:
         short, long = self.lengths
-        return f"if steps longer than {long:.2g} go as far as their length says" if long < _VARIED * short else None
+        return long / short
 
     def run(self, policy: BatchPolicy, *, steps: int = DEFAULT_STEPS, seed: int = 0) -> Convergence:
         """Let a policy act under the map of each episode, from its start and from those of others.
@@ -124,13 +133,22 @@ def build_twin(arrays: EpisodeArrays, threshold: float | None = None) -> Twin:
     movements = _movements(actions, paths, goals, low, high)
     if len(movements.action) <= movements.action.shape[1]:
         raise NoTwin(f"{len(movements.action)} movements are too few to fit a map")
-    short, long = np.quantile(np.linalg.norm(movements.action, axis=1), (0.02, 0.98)).tolist()
+    lengths = np.sort(np.linalg.norm(movements.action, axis=1))
+    some = min(_SOME, len(lengths) // 10)
     starts = np.stack([path[0] for path in paths])
-    return Twin(fit_motion(movements), view, starts, goals, threshold, low, high, (short, long))
+    kappa = estimate_motion(_track(arrays, episodes)).kappa
+    return Twin(
+        fit_motion(movements, kappa), view, starts, goals, threshold, low, high, (lengths[some], lengths[-1 - some])
+    )
 
 
 def _path(values: FloatArray, finals: FloatArray, arrays: EpisodeArrays, number: int) -> FloatArray:
     return np.concatenate([values[arrays.rows(number)], finals[number][None]])
+
+
+def _track(arrays: EpisodeArrays, episodes: IntArray) -> Track:
+    chosen = arrays.select(np.isin(np.arange(len(arrays)), episodes))
+    return Track(chosen.positions, chosen.final_positions, chosen.actions, chosen.offsets, "positions")
 
 
 def _fit_view(arrays: EpisodeArrays, episodes: IntArray, paths: Sequence[FloatArray]) -> View:

@@ -54,9 +54,7 @@ class Evidence:
     linear_error: float  # of the best linear motion, likewise
     noise: float  # what measurement noise explains
     better: float  # share of episodes in which the best κ is better than the best linear motion
-    candidates: tuple[
-        tuple[float, float], ...
-    ]  # each κ that was tried, with its error over all episodes, noisy
+    candidates: tuple[tuple[float, float], ...]  # each κ that was tried, with its error over all episodes, noisy
 
 
 @dataclass(frozen=True, slots=True)

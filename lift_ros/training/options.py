@@ -55,7 +55,9 @@ class TrainingOptions:
     initial_alpha: float = _option(1.0, above=0)
     anchor: float = _option(0.0, low=0)  # β, how strongly the actor is pulled to the action of what is drawn
     anchor_to: str = _option("far", choices=("drawn", "far"))
-    anchor_floor: float = _option(0.1, above=0)  # errors count relative to the action's length; below this, in units of λ, absolutely
+    anchor_floor: float = _option(
+        0.1, above=0
+    )  # errors count relative to the action's length; below this, in units of λ, absolutely
     schedule: str = _option("cosine", choices=("constant", "cosine"))  # how learning rates fall over the updates
     # The model's actor is this running average of the trained one; 0 for none.
     actor_average: float = _option(0.995, low=0, high=1)

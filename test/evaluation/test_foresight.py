@@ -15,7 +15,7 @@ from lift_ros.collection.loop import collect
 from lift_ros.console import for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook, predict, wilson_interval
-from lift_ros.policies.learned import LearnedPolicy, load_model
+from lift_ros.policies.learned import LearnedPolicy
 from lift_ros.scenario import load_scenario
 from lift_ros.training import train
 from lift_ros.training.options import TrainingOptions

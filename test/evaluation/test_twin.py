@@ -57,7 +57,7 @@ def true_success(scenario: Scenario, policy: Policy) -> float:
 
 def test_a_linear_motion_is_found_exactly() -> None:
     twin = build_twin(recorded("po-blend-d2"), THRESHOLD)
-    assert list(twin.motion.errors) == ["linear"] and twin.motion.error < 0.01
+    assert list(twin.motion.errors) == ["linear"] and twin.motion.error < 0.03
     assert twin.doubts() == [] and twin.view.error < 1e-9
 
 
@@ -90,9 +90,27 @@ def test_what_it_predicts_comes_true(name: str, policy: Steered) -> None:
     assert twin.run(policy).success == pytest.approx(true_success(load_scenario(name), policy), abs=0.15)
 
 
-def test_where_the_gain_depends_on_the_length_of_a_step_it_cannot_be_trusted() -> None:
-    (reason,) = build_twin(recorded("po-sqrt-d2", 10), THRESHOLD).doubts()
-    assert "depends on its length" in reason
+def test_a_power_of_the_length_is_reckoned_with() -> None:
+    twin = build_twin(recorded("po-sqrt-d2"), THRESHOLD)
+    assert twin.motion.kappa == pytest.approx(0.5, abs=0.02) and twin.doubts() == []
+    assert twin.condition() == "if long steps, too, go as far as the power 1.50 of their length"
+    for policy in (Steered(0.7), Steered(3.0), Steered(1.0, 1.2)):
+        truth = true_success(load_scenario("po-sqrt-d2"), policy)
+        assert twin.run(policy).success == pytest.approx(truth, abs=0.15)
+
+
+def test_where_a_gain_depends_on_the_length_of_a_step_in_another_way_it_cannot_be_trusted() -> None:
+    arrays = recorded("po-blend-d2", 20)
+    lengths = np.linalg.norm(arrays.actions, axis=1, keepdims=True)
+    # As if whatever moved had been told to go farther: the plant loses a part of the way in each step.
+    told = arrays.actions * (1 + 0.01 / lengths)
+    reasons = build_twin(replace(arrays, actions=told), THRESHOLD).doubts()
+    assert any("depends on its length" in reason for reason in reasons)
+
+
+def test_without_an_estimate_of_the_power_it_cannot_be_trusted() -> None:
+    reasons = build_twin(recorded("po-sqrt-d2", 4), THRESHOLD).doubts()
+    assert any("depends on its length" in reason for reason in reasons)
 
 
 def test_steps_of_one_length_leave_longer_ones_to_an_assumption() -> None:
@@ -110,9 +128,7 @@ def test_few_episodes_cannot_be_trusted() -> None:
 
 def with_noise(arrays: EpisodeArrays, noise: float) -> EpisodeArrays:
     rng = np.random.default_rng(0)
-    place, last = (
-        values + rng.normal(0, noise, values.shape) for values in (arrays.positions, arrays.final_positions)
-    )
+    place, last = (values + rng.normal(0, noise, values.shape) for values in (arrays.positions, arrays.final_positions))
     return replace(arrays, positions=place, final_positions=last, observations=place, final_observations=last)
 
 
