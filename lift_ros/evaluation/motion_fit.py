@@ -71,10 +71,11 @@ class Movements:
     free: BoolArray  # [rows] no border was hit
     episodes: int  # how many there are
 
-    def spans(self) -> list[slice]:
-        """Return the rows of each episode."""
-        edges = np.searchsorted(self.episode, np.arange(self.episodes + 1)).tolist()
-        return [slice(begin, end) for begin, end in pairwise(edges)]
+
+def _spans(episode: IntArray, episodes: int) -> list[slice]:
+    """Return the rows of each episode."""
+    edges = np.searchsorted(episode, np.arange(episodes + 1)).tolist()
+    return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,10 @@ class Population:
         """Return how uncertain that leaves predictions, as variances: [rows, d]."""
         used = np.ascontiguousarray(features[:, self.own])
         found = np.empty((len(used), self.mean.shape[1]))
+        spans = _spans(episode, len(sums.count))
         for output in range(found.shape[1]):
-            inverse = self.covariances(sums, output)
-            found[:, output] = ((inverse[episode] @ used[:, :, None])[:, :, 0] * used).sum(axis=1)
+            for span, inverse in zip(spans, self.covariances(sums, output), strict=True):
+                found[span, output] = (used[span] @ inverse * used[span]).sum(axis=1)
         return found
 
 
@@ -306,7 +308,7 @@ class _Trial:
         scale = max(float(distance.max()), _SMALL)
         self.scales = Features(scale, typical)
         self._movements = movements
-        self._spans = movements.spans()
+        self._spans = _spans(movements.episode, movements.episodes)
         stretch = length[:, None] ** (1 + kappa)
         self._target = movements.moved / stretch
         self.noise = _noise(movements) / stretch**2  # variances of the target

@@ -112,3 +112,19 @@ def test_too_few_episodes_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     with pytest.raises(UserError, match="episode 6: this episode is not recorded"):
         execute(replace(make_job(tmp_path), episodes=7), lambda _: None)
+
+
+def test_all_episodes_are_for_training_unless_the_options_say_otherwise(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in make_episodes(count=12):
+            writer.write_episode(episode)
+    job = replace(make_job(tmp_path), episodes=12)
+    execute(job, lambda _: None)
+    assert load_model(job.out).description["training"]["data"]["episodes"] == 12
+    told = make_job(tmp_path, held_out=0.25)
+    told = replace(told, episodes=12)
+    execute(told, lambda _: None)
+    assert load_model(told.out).description["training"]["data"]["episodes"] == 9
+    written = Path(told.out).stat().st_mtime_ns
+    execute(told, lambda _: None)
+    assert Path(told.out).stat().st_mtime_ns == written
