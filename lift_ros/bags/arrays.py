@@ -76,6 +76,20 @@ class EpisodeArrays:
         """Return the rows of one episode, counted within these arrays."""
         return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
 
+    def select(self, keep: npt.NDArray[np.bool_]) -> EpisodeArrays:
+        """Return some of the episodes: those for which `keep` says so."""
+        counts = np.diff(self.offsets)
+        rows = np.repeat(keep, counts)
+        fields: dict[str, Any] = {name: getattr(self, name)[rows] for name in OF_STEP}
+        fields |= {name: getattr(self, name)[keep] for name in (*OF_EPISODE, "goals", "episodes", "runs")}
+        return EpisodeArrays(
+            **fields,
+            images=None if self.images is None else self.images[rows],
+            offsets=offsets_of(counts[keep]),
+            columns={name: column[rows] for name, column in self.columns.items()},
+            left_out=self.left_out,
+        )
+
 
 def offsets_of(counts: Sequence[int] | IntArray) -> IntArray:
     """Return where episodes of so many steps begin, and where the last ends."""

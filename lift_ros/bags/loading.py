@@ -216,7 +216,7 @@ def _decode_ends(found: Sequence[EpisodeBytes], sizes: Sizes) -> tuple[dict[str,
         whole = [len(found[number].end) >= size - layout["goal"].itemsize for number in numbers]
         table = np.frombuffer(b"".join([found[number].end[:size].ljust(size, b"\0") for number in numbers]), layout)
         for name in _OF_END:
-            ends.setdefault(name, np.zeros(len(found), layout[name]))[numbers] = table[name]
+            ends.setdefault(name, np.zeros((len(found), *layout[name].shape), layout[name].base))[numbers] = table[name]
         unknown = table["goal_size"] != sizes.position
         ends["goal"][np.array(numbers)[unknown]] = np.nan
         fits = _fits(table) & _finite(table["final_observation"]) & _finite(table["final_position"])

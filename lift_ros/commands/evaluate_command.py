@@ -1,4 +1,4 @@
-"""`lift evaluate`: compare models with the logging policy and other yardsticks on the same contexts."""
+"""`lift evaluate`: judge models on fresh contexts of a scenario, beside yardsticks, or by recorded runs alone."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import argparse
 import json
 from pathlib import Path
 
+from lift_ros.console import fold, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, compare, comparison_table, yardsticks
-from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
+from lift_ros.policies.learned import LearnedPolicy, load_fitting_model, load_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress
 from lift_ros.scenario import load_scenario
+
+_CONTEXTS = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lift evaluate`."""
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model files, each a row of the table")
-    parser.add_argument("--scenario", required=True, help="name of a scenario, or its YAML file")
-    parser.add_argument("--contexts", type=int, default=100, help="fresh contexts per seed (default: %(default)s)")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--scenario", help="name of a scenario, or its YAML file: nothing but its simulator moves")
+    where.add_argument(
+        "--run", nargs="+", type=Path, metavar="RUN", help="recorded runs: nothing moves, a twin made of them predicts"
+    )
+    parser.add_argument("--contexts", type=int, help=f"fresh contexts of the scenario per seed (default: {_CONTEXTS})")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="seeds of the contexts (default: 0)")
     parser.add_argument(
         "--steps", type=int, default=DEFAULT_STEPS, help="steps a policy has to arrive (default: %(default)s)"
@@ -29,17 +36,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print the table and draw the plot."""
-    scenario = load_scenario(arguments.scenario)
     if any(seed < 0 for seed in arguments.seeds):
         raise UserError(f"a seed is {min(arguments.seeds)}, but seeds must be 0 or more")
+    return _by_runs(arguments) if arguments.run else _in_scenario(arguments)
+
+
+def _in_scenario(arguments: argparse.Namespace) -> int:
+    scenario = load_scenario(arguments.scenario)
     models: dict[str, Policy] = {}
     for path in arguments.models:
-        policy = load_fitting_model(path, scenario.name, scenario.limits)
-        models[str(path) if path.name in models else path.name] = policy
+        models[_free_name(path, models)] = load_fitting_model(path, scenario.name, scenario.limits)
     total = len(models) + len(yardsticks(scenario))
-    sizes = {name: getattr(arguments, name) for name in ("contexts", "seeds", "steps")}
+    contexts = _CONTEXTS if arguments.contexts is None else arguments.contexts
+    sizes = {name: getattr(arguments, name) for name in ("seeds", "steps")}
     with Progress(total, "evaluating", unit="policies", enabled=not arguments.json) as bar:
-        results = compare(scenario, models, **sizes, advance=lambda name: bar.advance(1, note=name))
+        advance = lambda name: bar.advance(1, note=name)  # noqa: E731
+        results = compare(scenario, models, contexts=contexts, **sizes, advance=advance)
     if arguments.plot is not None:
         from lift_ros.evaluation.plots import plot_convergence
 
@@ -59,3 +71,46 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.plot is not None:
             print(f"convergence plot: {arguments.plot}")
     return 0
+
+
+def _by_runs(arguments: argparse.Namespace) -> int:
+    if arguments.contexts is not None:
+        raise UserError("--contexts belongs to --scenario; a run brings the contexts that were recorded")
+    if len(arguments.seeds) > 1:
+        raise UserError(f"--run takes one seed, of what is drawn from the runs, not {len(arguments.seeds)}")
+    if arguments.steps < 1:
+        raise UserError(f"the number of steps is {arguments.steps}, but must be at least 1")
+    from lift_ros.evaluation.foresight import Outlook
+    from lift_ros.training.runs import load_runs
+
+    models: dict[str, LearnedPolicy] = {}
+    for path in arguments.models:
+        models[_free_name(path, models)] = load_model(path)
+    outlook = Outlook(load_runs(arguments.run), arguments.run)
+    options = {"steps": arguments.steps, "seed": arguments.seeds[0]}
+    results = {name: outlook.judge(policy, name, **options) for name, policy in models.items()}
+    if arguments.plot is not None:
+        from lift_ros.evaluation.plots import plot_foresight
+
+        threshold = None if outlook.twin is None else outlook.twin.threshold
+        plot_foresight(arguments.plot, results, threshold, " ".join(path.name for path in arguments.run))
+    if arguments.json:
+        content = {
+            "runs": [str(path) for path in arguments.run],
+            **options,
+            "twin": outlook.facts(),
+            "results": {name: result.as_dict() for name, result in results.items()},
+            "models": {name: policy.hash for name, policy in models.items()},
+        }
+        print(json.dumps(for_programs(content)))
+        return 0
+    print(fold(outlook.text(), ""))
+    for name, result in results.items():
+        print(f"\n{name}\n{result.text()}")
+    if arguments.plot is not None:
+        print(f"plot: {arguments.plot}")
+    return 0
+
+
+def _free_name(path: Path, taken: dict[str, Policy] | dict[str, LearnedPolicy]) -> str:
+    return str(path) if path.name in taken else path.name

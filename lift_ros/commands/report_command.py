@@ -11,12 +11,15 @@ from lift_ros.evaluation.report import collect_content, text_table, write_report
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="runs of one scenario, in the order made")
+    parser.add_argument(
+        "--model", nargs="+", type=Path, default=[], help="models of which the runs alone predict how they will do"
+    )
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page (default: report.html)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and print its table."""
-    content = collect_content(arguments.runs)
+    content = collect_content(arguments.runs, models=arguments.model)
     write_report(content, arguments.out)
     print(text_table(content.episodes))
     print(f"report: {arguments.out}")

@@ -9,7 +9,9 @@ from typing import Any
 
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.configuration import Key, check_value
+from lift_ros.console import for_programs
 from lift_ros.errors import UserError
+from lift_ros.evaluation.foresight import Foresight, Outlook
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.training.options import OPTION_KEYS, PRESETS, TrainingOptions, convert_option, preset
@@ -86,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
                     stop=lambda: interrupts.requested,
                     **{name: getattr(arguments, name) for name in _PASSED_ON},
                 )
-                _report(arguments, recorded, result)
+                outlook = Outlook(recorded, arguments.runs).judge(result.policy, str(arguments.out), seed=options.seed)
+                _report(arguments, recorded, result, outlook)
         except KeyboardInterrupt:
             return 130
     return 0
@@ -125,7 +128,7 @@ def _check_sizes(scenario: Scenario, recorded: RecordedRuns) -> None:
         )
 
 
-def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) -> None:
+def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any, foresight: Foresight) -> None:
     data = result.policy.description["training"]["data"]
     left_out = recorded.left_out + [f"{count} episodes {reason}" for reason, count in data["left_out"].items()]
     if arguments.json:
@@ -137,6 +140,7 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) 
             **{name: data[name] for name in ("episodes", "steps", "labelled")},
             "motion": result.policy.description["training"]["motion"],
             "left_out": left_out,
+            **for_programs(foresight.as_dict()),
         }
         print(json.dumps(content))
         return
@@ -159,3 +163,4 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any) 
         print(f"best model: {result.best_path}")
     if not result.complete:
         print(f"stopped after {result.updates} updates; the model can be used, and --resume continues the training")
+    print(foresight.line())

@@ -16,6 +16,7 @@ from lift_ros.bags.contents import seen_part
 from lift_ros.collection.records import Episode, Source
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import Convergence, Expertness, quartiles
+from lift_ros.evaluation.foresight import Foresight
 from lift_ros.evaluation.paths import distances, evenly, goal_of, trajectory
 
 DOTS_PER_INCH = 150
@@ -130,6 +131,28 @@ def plot_convergence(path: str | Path, results: Mapping[str, Convergence], thres
     draw_quartiles(axes, curves, colours, threshold)
     axes.set_title(title)
     axes.legend(fontsize=8)
+    save_figure(figure, path)
+
+
+def plot_foresight(path: str | Path, results: Mapping[str, Foresight], threshold: float | None, title: str) -> None:
+    """Draw what bags alone tell: predicted convergence on the left, errors of actions on the right, as far as known."""
+    colours = dict(zip(results, itertools.cycle(MODEL_COLOURS), strict=False))
+    figure = make_figure(10.0, 4.2)
+    left, right = figure.subplots(1, 2)
+    predictions = {name: result.prediction for name, result in results.items() if result.prediction is not None}
+    curves = {name: quartiles(prediction.convergence.distances) for name, prediction in predictions.items()}
+    if curves and threshold is not None:
+        draw_quartiles(left, curves, colours, threshold)
+        left.set_title("predicted convergence", fontsize=10)
+        left.legend(fontsize=8)
+    else:
+        left.text(0.5, 0.5, "no twin can be run", ha="center", transform=left.transAxes)
+    for name, result in results.items():
+        if result.comparison is not None:
+            right.hist(result.comparison.error, bins=20, histtype="step", color=colours[name], label=name)
+    right.set(xlabel="error of the action / λ", ylabel="steps")
+    right.set_title("actions beside the best shortcuts", fontsize=10)
+    figure.suptitle(title, fontsize=10)
     save_figure(figure, path)
 
 

@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,18 @@ import numpy as np
 
 from lift_ros.array_types import ByteArray
 from lift_ros.bags.reader import RunReader
-from lift_ros.collection.records import Episode, Outcome
+from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
+from lift_ros.evaluation.foresight import Outlook
 from lift_ros.evaluation.paths import goal_of, positions, trajectory
 from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles, split_phases
 from lift_ros.evaluation.plots import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
 from lift_ros.evaluation.run_summary import summarise_run
 from lift_ros.evaluation.scores import Scores, score_runs
+from lift_ros.policies.learned import load_model
 from lift_ros.scenario import Scenario, parse_scenario
+from lift_ros.training.runs import load_runs
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -46,6 +49,7 @@ _SCORES_NOTE = (
 )
 _HEADER = ("who acts", "episodes", "steps to goal", "success", "return")
 _SCORES_HEADER = ("data of", "trajectory quality", "state–action coverage", "pairs")
+_PREDICTIONS = ("model", "predicted success", "steps", "the prediction", "measured success")
 ALONE = (Phase.LOGGING_POLICY, Phase.SHADOW)  # phases in which the logging policy alone moves the plant
 Frames = dict[int, ByteArray]  # pictures by the number of steps made before them
 COLOURS = {
@@ -65,15 +69,23 @@ class ReportContent:
     episodes: Sequence[Episode]
     threshold: float
     scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
+    predictions: Sequence[Sequence[str]] = ()  # of models, by the recorded runs; a row each
     frames: Frames = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
 
 
 def collect_content(
-    runs: Sequence[Path], *, parameters: Mapping[str, Any] | None = None, commands: Sequence[str] = ()
+    runs: Sequence[Path],
+    *,
+    models: Sequence[Path] = (),
+    parameters: Mapping[str, Any] | None = None,
+    commands: Sequence[str] = (),
 ) -> ReportContent:
-    """Read runs of one scenario (collected and evaluated ones) and return the content of their report."""
+    """Read runs of one scenario (collected and evaluated ones) and return the content of their report.
+
+    What the collected runs say of `models` before anything moves is shown beside what evaluated ones measured.
+    """
     readers = {run: RunReader(run) for run in runs}
     words = " ".join(map(str, runs))
     names = {str(reader.facts.get("scenario", "")) for reader in readers.values()}
@@ -92,10 +104,30 @@ def collect_content(
         episodes=episodes,
         threshold=float(scenario.plant.parameters["threshold"]),
         scores=dict(zip(phases, scores, strict=True)),
+        predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
         frames=render_episode(scenario, arrived[0]) if seen else {},
         parameters={"runs": {run.name: reader.facts for run, reader in readers.items()}, **(parameters or {})},
         commands=commands or [f"lift report {words}"],
     )
+
+
+def predict_models(runs: Sequence[Path], models: Sequence[Path], evaluated: Sequence[Episode]) -> list[list[str]]:
+    """Return what the collected episodes of runs let expect of each model, and what its evaluation gave, if any."""
+    if not models:
+        return []
+    recorded = load_runs(runs)
+    recorded = replace(recorded, arrays=recorded.arrays.select(recorded.arrays.modes != int(Mode.EVALUATE)))
+    outlook = Outlook(recorded, runs)
+    rows = []
+    for path in models:
+        policy = load_model(path)
+        foresight = outlook.judge(policy, str(path))
+        predicted = foresight.prediction
+        words = ("–", "–", foresight.no_prediction) if predicted is None else (*predicted.numbers(), predicted.verdict)
+        own = [episode for episode in evaluated if episode.steps and episode.steps[0].model_hash == policy.hash]
+        measured = f"{summarise_run('', own).success:.2f} of {len(own)}" if own else "–"
+        rows.append([path.name, *words, measured])
+    return rows
 
 
 def render_episode(scenario: Scenario, episode: Episode, count: int = 8, size: int = 224) -> Frames:
@@ -132,6 +164,8 @@ def write_report(content: ReportContent, path: Path) -> None:
         page.append(
             f"<h2>Dataset scores</h2>{_table('scores', _SCORES_HEADER, scores)}<p class=lead>{_SCORES_NOTE}</p>"
         )
+    if content.predictions:
+        page.append(f"<h2>Predicted from the bags alone</h2>{_table('predictions', _PREDICTIONS, content.predictions)}")
     page += [
         f"<h2>How to repeat it</h2><pre>{commands}</pre>",
         f"<h2>Every parameter and seed</h2><pre id=parameters>{parameters}</pre>",

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.array_types import BoolArray, FloatArray, IntArray
 from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.bags.hindsight import label
 from lift_ros.errors import UserError
 from lift_ros.policies.displacement import goal_numbers
+from lift_ros.seeds import generator
 from lift_ros.shortcuts.motion import Track
+
+FEWEST_TO_SPLIT = 10  # episodes; of fewer none can be spared
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,14 @@ def make_track(arrays: EpisodeArrays) -> Track | None:
         if told and np.isfinite(steps).all() and np.isfinite(finals).all():
             return Track(steps, finals, arrays.actions, arrays.offsets, source)
     return None
+
+
+def held_out(episodes: int, share: float, seed: int) -> BoolArray:
+    """Return which episodes training never sees, so that a model can be judged by them: at least one of ten or more."""
+    count = max(1, round(share * episodes)) if share > 0 and episodes >= FEWEST_TO_SPLIT else 0
+    chosen = np.zeros(episodes, dtype=bool)
+    chosen[generator(seed, "held out").permutation(episodes)[:count]] = True
+    return chosen
 
 
 def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:

@@ -16,9 +16,9 @@ from typing import Any
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import load_scenario
-from lift_ros.training.data import make_data
-from lift_ros.training.options import preset
-from lift_ros.training.runs import load_runs
+from lift_ros.training.data import held_out, make_data
+from lift_ros.training.options import TrainingOptions, preset
+from lift_ros.training.runs import RecordedRuns, load_runs
 
 _PR_SET_PDEATHSIG = 1
 REPORT_SECONDS = 0.5
@@ -53,14 +53,20 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     from lift_ros.training.trainer import train  # here, since torch is slow to come and only this process needs it
 
     scenario = load_scenario(job.scenario)
-    options = preset("fast", scenario, seed=job.seed, **job.options)
+    # While a run is collected nobody asks for a judgement, so that all episodes are for training unless told.
+    options = preset("fast", scenario, **{"held_out": 0.0, "seed": job.seed, **job.options})
     recorded = load_runs([job.run], episodes=job.episodes)
     out = Path(job.out)
-    policy = _already_trained(out, options.as_dict(), make_data(recorded.arrays, options.reward).facts())
+    policy = _already_trained(out, options.as_dict(), _facts(recorded, options))
     if policy is None:
         radius, stop = scenario.action_radius, _reporter(options.updates, report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
     report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})
+
+
+def _facts(recorded: RecordedRuns, options: TrainingOptions) -> dict[str, Any]:
+    spared = held_out(len(recorded.arrays), options.held_out, options.seed)
+    return make_data(recorded.arrays.select(~spared), options.reward).facts()
 
 
 def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[[], bool]:

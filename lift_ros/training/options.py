@@ -35,6 +35,7 @@ class TrainingOptions:
     motion: str = "auto"  # how actions add up: "linear", by a "power" of their length, or as the run tells
     draw: str = "transitions"  # start states uniform over transitions, or over episodes first
     reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
+    held_out: float = _option(0.1, low=0, high=0.5)  # share of the episodes that is kept to judge the model by
     scale_observations: bool = False
     pairs_memory: int = _option(2**29, low=0, high=_LARGEST)  # bytes that precomputed shortcuts may take
     # the networks and their updates; the paper's names

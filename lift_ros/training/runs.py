@@ -46,6 +46,11 @@ def fit_to_runs(model: UncertaintyModel, runs: Sequence[str | Path], episodes: i
     model.fit(arrays.observations, arrays.actions)
 
 
+def hash_of_first(path: str | Path, episodes: int) -> str | None:
+    """Return the hash that `load_runs` gives the first so many episodes of a run; None while one is written."""
+    return _hash_of_first(RunReader(path, skip_bad=True), episodes)
+
+
 def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> RecordedRuns:
     arrays = load_arrays(paths, None if episodes is None else range(episodes), skip_bad=skip_bad)
     left_out = [str(entry) for entry in arrays.left_out]
@@ -53,10 +58,8 @@ def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> 
     scenarios: list[Scenario | None] = []
     for number, path in enumerate(paths):
         reader = RunReader(path, skip_bad=skip_bad)
-        files = {file for index, file in reader.files.items() if episodes is None or index < episodes}
         count = int((arrays.runs == number).sum())
-        digest = None if reader.journal in files else _hash(files)
-        sources.append({"path": Path(path).name, "sha256": digest, "episodes": count})
+        sources.append({"path": Path(path).name, "sha256": _hash_of_first(reader, episodes), "episodes": count})
         scenarios.append(_scenario(reader.facts, str(path)))
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:
@@ -70,6 +73,11 @@ def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:
     if not isinstance(parameters, dict) or "plant" not in parameters:
         return None
     return parse_scenario(parameters, str(facts.get("scenario", "recorded")), f"facts of {source}")
+
+
+def _hash_of_first(reader: RunReader, episodes: int | None) -> str | None:
+    files = {file for index, file in reader.files.items() if episodes is None or index < episodes}
+    return None if reader.journal in files else _hash(files)
 
 
 def _hash(files: Iterable[Path]) -> str:

@@ -27,7 +27,7 @@ from lift_ros.shortcuts.motion import Motion, choose_motion
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, make_data, make_track
+from lift_ros.training.data import TrainingData, held_out, make_data, make_track
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
@@ -84,6 +84,12 @@ def train(
         arrays, sources = episodes.arrays, episodes.sources
     else:
         arrays, sources = episodes_to_arrays(episodes), []
+    spared = held_out(len(arrays), options.held_out, options.seed)
+    sources = [
+        {**source, "held_out": arrays.episodes[spared & (arrays.runs == number)].tolist()}
+        for number, source in enumerate(sources)
+    ]
+    arrays = arrays.select(~spared)
     data = make_data(arrays, options.reward)
     # Without shortcuts nothing is added up, so that it does not matter how.
     motion = choose_motion("linear" if options.strategy == PLAIN else options.motion, make_track(arrays))

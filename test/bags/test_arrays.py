@@ -285,3 +285,24 @@ def test_aborted_episodes_are_loaded_the_fast_way_whatever_their_reasons(tmp_pat
             writer.write_episode(episode)
             written.append(episode)
     assert agree(load_arrays(tmp_path / "run"), episodes_to_arrays(written))
+
+
+def test_some_episodes_are_what_loading_them_gives(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", 5, 4, image=True)
+    arrays = load_arrays(tmp_path / "run", images=True, columns=["p"])
+    keep = np.array([True, False, True, True, False])
+    assert agree(arrays.select(keep), load_arrays(tmp_path / "run", [0, 2, 3], images=True, columns=["p"]))
+
+
+@pytest.mark.usefixtures("no_reader")
+def test_a_run_without_positions_is_loaded_the_fast_way(tmp_path: Path) -> None:
+    episodes = [sample_episode(index, 3) for index in range(2)]
+    for episode in episodes:
+        episode.final_position, episode.goal = np.empty(0), np.empty(0)
+        for step in episode.steps:
+            step.position = np.empty(0)
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in episodes:
+            writer.write_episode(episode)
+    arrays = load_arrays(tmp_path / "run")
+    assert arrays.positions.shape == (6, 0) and arrays.final_positions.shape == (2, 0)

@@ -36,6 +36,7 @@ def test_trains_from_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["train", str(run), "--out", str(out), *TINY, "--seed", "4"]) == 0
     captured = capsys.readouterr()
     assert "6 episodes, 48 steps" in captured.out and "training 10/10 updates" in captured.err
+    assert captured.out.splitlines()[-1].startswith("predicted success")
     policy = load_model(out)
     training = policy.description["training"]
     assert policy.action_radius == 0.3 and training["options"]["seed"] == 4
@@ -50,6 +51,7 @@ def test_json_says_everything(run: Path, tmp_path: Path, capsys: pytest.CaptureF
     data = json.loads(captured.out)
     assert captured.err == "" and data["complete"] and data["updates"] == 10
     assert data["hash"] == load_model(out).hash
+    assert 0 <= data["prediction"]["success"] <= 1 and not data["held_out"]
     assert load_model(out).description["training"]["options"]["strategy"] == "none"
 
 

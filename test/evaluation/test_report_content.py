@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from training_samples import make_episodes, tiny
 
 from lift_ros.bags.writer import RunWriter
 from lift_ros.cli import main
@@ -14,6 +15,7 @@ from lift_ros.errors import UserError
 from lift_ros.evaluation.phases import Phase
 from lift_ros.evaluation.report import collect_content
 from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.training import train
 
 
 def record(path: Path, scenario: Scenario, mode: Mode, episodes: int = 2) -> Path:
@@ -68,3 +70,23 @@ def test_the_command_writes_the_page(runs: list[Path], tmp_path: Path, capsys: p
     assert main(["report", *map(str, runs), "--out", str(tmp_path / "page.html")]) == 0
     assert "learned policy" in capsys.readouterr().out
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_page_shows_what_the_bags_let_expect_of_a_model(runs: list[Path], tmp_path: Path) -> None:
+    model, page = tmp_path / "m.safetensors", tmp_path / "page.html"
+    train(make_episodes(), tiny(), action_radius=0.3, out=model)
+    ((name, success, _, verdict, measured),) = collect_content(runs, models=[model]).predictions
+    assert (name, measured) == ("m.safetensors", "–") and success.startswith("0.")
+    assert "it rests on 2 episodes" in verdict  # those that were evaluated are not among them
+    assert main(["report", *map(str, runs), "--model", str(model), "--out", str(page)]) == 0
+    assert "Predicted from the bags alone" in page.read_text()
+
+
+def test_measured_success_stands_beside_the_predicted_one(tmp_path: Path) -> None:
+    scenario, model = load_scenario("po-none-d2"), tmp_path / "m.safetensors"
+    policy = train(make_episodes(), tiny(), action_radius=0.3, out=model).policy
+    runs = [record(tmp_path / "collected", scenario, Mode.COLLECT), tmp_path / "evaluated"]
+    problem = scenario.make_problem()
+    with RunWriter(runs[1], {"scenario": scenario.name, "parameters": scenario.as_dict()}) as writer:
+        writer.write_episode(run_episode(problem, None, policy, index=0, run_seed=3, mode=Mode.EVALUATE))
+    assert collect_content(runs, models=[model]).predictions[0][-1] == "0.00 of 1"

@@ -14,7 +14,7 @@ from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
-from lift_ros.training.data import TrainingData, make_data
+from lift_ros.training.data import TrainingData, held_out, make_data
 from lift_ros.training.runs import load_runs
 
 
@@ -169,3 +169,15 @@ def test_refuses_to_mix_plants(tmp_path: Path) -> None:
     write_run(tmp_path / "b", make_episodes(), "po-blend-d5")
     with pytest.raises(UserError, match="different action radii"):
         load_runs([tmp_path / "a", tmp_path / "b"])
+
+
+@pytest.mark.parametrize(
+    ("episodes", "share", "count"), [(100, 0.1, 10), (10, 0.01, 1), (9, 0.5, 0), (50, 0.0, 0), (0, 0.1, 0)]
+)
+def test_a_share_of_the_episodes_is_held_out(episodes: int, share: float, count: int) -> None:
+    assert held_out(episodes, share, seed=0).sum() == count
+
+
+def test_the_seed_says_which_episodes_are_held_out() -> None:
+    assert (held_out(100, 0.2, 3) == held_out(100, 0.2, 3)).all()
+    assert (held_out(100, 0.2, 3) != held_out(100, 0.2, 4)).any()

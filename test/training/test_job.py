@@ -60,7 +60,7 @@ def test_gives_the_very_model_of_the_command(tmp_path: Path) -> None:
     write_run(tmp_path / "run", rewarded=False)
     job = replace(make_job(tmp_path), episodes=6)
     execute(job, lambda _: None)
-    given = {**TINY, "hidden": "8x8", "seed": 3}
+    given = {**TINY, "hidden": "8x8", "seed": 3, "held_out": 0}
     words = [word for name, value in given.items() for word in ("--option", f"{name}={value}")]
     out = tmp_path / "command.safetensors"
     assert main(["train", str(tmp_path / "run"), "--out", str(out), "--action-radius", "0.3", *words]) == 0
@@ -112,3 +112,19 @@ def test_too_few_episodes_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     with pytest.raises(UserError, match="episode 6: this episode is not recorded"):
         execute(replace(make_job(tmp_path), episodes=7), lambda _: None)
+
+
+def test_all_episodes_are_for_training_unless_the_options_say_otherwise(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in make_episodes(count=12):
+            writer.write_episode(episode)
+    job = replace(make_job(tmp_path), episodes=12)
+    execute(job, lambda _: None)
+    assert load_model(job.out).description["training"]["data"]["episodes"] == 12
+    told = make_job(tmp_path, held_out=0.25)
+    told = replace(told, episodes=12)
+    execute(told, lambda _: None)
+    assert load_model(told.out).description["training"]["data"]["episodes"] == 9
+    written = Path(told.out).stat().st_mtime_ns
+    execute(told, lambda _: None)
+    assert Path(told.out).stat().st_mtime_ns == written

@@ -30,13 +30,24 @@ def test_writes_a_model_that_acts_like_the_result(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 
+def test_what_is_held_out_is_not_trained_on_and_the_model_tells_which() -> None:
+    episodes = make_episodes(count=20)
+    runs = RecordedRuns(episodes_to_arrays(episodes), [{"path": "run", "sha256": None, "episodes": 20}], [], None, None)
+    training = train(runs, tiny(held_out=0.25), action_radius=RADIUS).policy.description["training"]
+    spared = training["bags"][0]["held_out"]
+    assert len(spared) == 5 and training["data"]["episodes"] == 15
+    rest = [episode for episode in episodes if episode.index not in spared]
+    same = train(rest, tiny(held_out=0.0), action_radius=RADIUS).policy.description["training"]
+    assert training["data"]["digest"] == same["data"]["digest"]
+
+
 def test_describes_how_it_was_trained() -> None:
     sources = [{"path": "run", "sha256": "0" * 64, "episodes": 6}]
     options = tiny(seed=5)
     runs = RecordedRuns(episodes_to_arrays(EPISODES), sources, [], None, None)
     result = train(runs, options, action_radius=RADIUS)
     training = result.policy.description["training"]
-    assert training["options"] == options.as_dict() and training["bags"] == sources
+    assert training["options"] == options.as_dict() and training["bags"] == [{**sources[0], "held_out": []}]
     assert training["data"]["episodes"] == 6 and training["data"]["steps"] == 48
     assert training["data"] == train(EPISODES, options, action_radius=RADIUS).policy.description["training"]["data"]
     assert training["versions"]["torch"] == str(torch.__version__)
