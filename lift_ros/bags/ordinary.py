@@ -19,11 +19,20 @@ import numpy.typing as npt
 from mcap.opcode import Opcode
 
 from lift_ros.array_types import ByteArray, IntArray
-from lift_ros.bags.contents import Sizes
+from lift_ros.bags.contents import Sizes, is_alike
 from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.journal import START
-from lift_ros.bags.mcap_records import CHUNK_HEAD, HEAD, INDEX_HEAD, MAGIC, MESSAGE_HEAD, announcement, summary_records
+from lift_ros.bags.mcap_records import (
+    CHUNK_HEAD,
+    HEAD,
+    INDEX_HEAD,
+    MAGIC,
+    MESSAGE_HEAD,
+    Announced,
+    records,
+    summary_records,
+)
 from lift_ros.collection.records import Step
 from lift_ros.messages.layout import Kind, parts, prefix_dtype
 from lift_ros.messages.records import decode_step
@@ -32,7 +41,7 @@ STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
 _CHUNK, _INDEX, _STATISTICS, _DATA_END = map(
     int, (Opcode.CHUNK, Opcode.MESSAGE_INDEX, Opcode.STATISTICS, Opcode.DATA_END)
 )
-_ANNOUNCEMENT = b"".join(announcement(STEP, STEP_CHANNEL, 1) + announcement(EPISODE, EPISODE_CHANNEL, 2))
+_ANNOUNCED = 4  # records that announce our topics, a schema and a channel each
 _NUMBER = MESSAGE_HEAD.size + prefix_dtype("Episode", {}, "episode").itemsize  # where an end's episode number ends
 _INT64 = np.dtype("<i8")
 _PICTURE_HEAD = 24  # bytes before a picture's pixels that decide about their format
@@ -84,6 +93,25 @@ class _Chunk:
         return int.from_bytes(data[end + _NUMBER - 4 : end + _NUMBER], "little"), end
 
 
+@lru_cache(maxsize=16)
+def _announces_ours(head: bytes) -> bool:
+    """Whether a chunk's first records announce our topics; versions differ in their comments and constants alone."""
+    announced = Announced()
+    for opcode, _, body in records(memoryview(head), 0):
+        announced.note(opcode, body)
+    topics = {STEP_CHANNEL: STEP, EPISODE_CHANNEL: EPISODE}
+    return announced.topics.keys() == topics.keys() and all(
+        is_alike(announced.topics[channel], topic) for channel, topic in topics.items()
+    )
+
+
+def _after(data: memoryview, start: int, count: int) -> int:
+    """Return where the last of so many records ends."""
+    for _ in range(count):
+        start = _end_of(data, start)
+    return start
+
+
 def _chunks(data: memoryview) -> list[_Chunk]:
     """Return the chunks of a finished file."""
     if bytes(data[: len(START)]) != START or data[-8:] != MAGIC:
@@ -97,7 +125,7 @@ def _chunks(data: memoryview) -> list[_Chunk]:
             content = offset + CHUNK_HEAD.size
             if compression or size != stored or length != CHUNK_HEAD.size - HEAD.size + size:
                 raise Unusual
-            if not chunks and bytes(data[content : content + len(_ANNOUNCEMENT)]) != _ANNOUNCEMENT:
+            if not chunks and not _announces_ours(bytes(data[content : _after(data, content, _ANNOUNCED)])):
                 raise Unusual
             chunks.append(_Chunk(content, size, crc))
         elif opcode == _INDEX:

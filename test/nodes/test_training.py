@@ -75,7 +75,8 @@ def test_graph_records_trains_hands_over_and_goes_on(graph: LiveGraph) -> None:
     assert {step.model_hash for episode in after for step in episode.steps} <= {policy.hash, ""}
     assert any(step.source is Source.AUGMENTOR for episode in after for step in episode.steps)
     assert policy.description["training"]["data"]["episodes"] == TRAIN_AFTER
-    assert policy.description["training"]["bags"] == load_runs([graph.folder / "run"], episodes=TRAIN_AFTER).sources
+    sources = load_runs([graph.folder / "run"], episodes=TRAIN_AFTER).sources
+    assert policy.description["training"]["bags"] == [{**source, "held_out": []} for source in sources]
     scenario = load_scenario(SCENARIO)
     again = collect(
         scenario, augmentor=policy, episodes=EPISODES - TRAIN_AFTER, first=TRAIN_AFTER, seed=5, p=0.5, progress=False
