@@ -33,7 +33,6 @@ from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import OPTIMAL, Scenario, load_scenario
 from lift_ros.seeds import derive_seed
 from lift_ros.training import LearnedPolicy, TrainingOptions, load_runs, preset, train
-from lift_ros.training.options import OPTION_KEYS
 from lift_ros.training.runs import RecordedRuns
 
 DATA_SEEDS = tuple(range(1000, 1010))
@@ -81,7 +80,7 @@ class Method:
 
 
 # The paper's CQL on plain transitions knows no anchor: the drawn action is the routine's there.
-_PLAIN = {"strategy": "none", **({"anchor": 0.0} if "anchor" in OPTION_KEYS else {})}
+_PLAIN = {"strategy": "none", "anchor": 0.0}
 _LIFTED = ("po-blend-d2", "po-blend-d5", "fetch-reach", "fetch-touch-and-place")
 METHODS = {
     "CQL-SC": Method(),
@@ -132,9 +131,13 @@ def all_cells() -> Iterator[Cell]:
 @cache
 def make_scenario(name: str) -> Scenario:
     """Return a shipped scenario, or a variation of one, with as many episodes as are recorded here."""
-    variation = VARIATIONS.get(name, Variation(name))
+    return vary(name, VARIATIONS.get(name, Variation(name, episodes=FEWER_EPISODES.get(name))))
+
+
+def vary(name: str, variation: Variation) -> Scenario:
+    """Return a variation of a shipped scenario under this name."""
     scenario = load_scenario(variation.of)
-    episodes = variation.episodes or FEWER_EPISODES.get(name, scenario.collection.episodes)
+    episodes = variation.episodes or scenario.collection.episodes
     first = scenario.collection.train_after * episodes // scenario.collection.episodes
     return replace(
         scenario,
@@ -178,15 +181,12 @@ class Effort:
 
 def compute(cell: Cell, folder: Path, effort: Effort) -> dict[str, Any]:
     """Collect into `folder` what is not there yet, train, evaluate, and return what is worth keeping as JSON values."""
-    scenario = make_scenario(cell.scenario)
-    if effort.episodes is not None:
-        collection = replace(scenario.collection, episodes=effort.episodes, train_after=effort.episodes // 2)
-        scenario = replace(scenario, collection=collection)
+    scenario = with_effort(make_scenario(cell.scenario), effort)
     facts: dict[str, Any] = {**asdict(cell), "settings": fingerprint(cell)}
     patience = None
     if cell.method in METHODS:
-        recorded = _recorded(scenario, cell.seed, METHODS[cell.method].lifted, folder, effort)
-        policy, seconds = _trained(recorded, scenario, training_options(cell), effort)
+        recorded = recorded_runs(scenario, cell.seed, METHODS[cell.method].lifted, folder, effort)
+        policy, seconds = trained(recorded, scenario, training_options(cell), effort)
         facts |= {"collection": _collection(recorded.arrays), "training_cpu_seconds": round(seconds, 2)}
     else:
         policy = yardsticks(scenario)[cell.method]
@@ -195,7 +195,15 @@ def compute(cell: Cell, folder: Path, effort: Effort) -> dict[str, Any]:
     return {**facts, **_outcome(converge(scenario, policy, seeds, steps=STEPS, patience=patience))}
 
 
-def _trained(
+def with_effort(scenario: Scenario, effort: Effort) -> Scenario:
+    """Return the scenario with as many episodes as the effort allows."""
+    if effort.episodes is None:
+        return scenario
+    collection = replace(scenario.collection, episodes=effort.episodes, train_after=effort.episodes // 2)
+    return replace(scenario, collection=collection)
+
+
+def trained(
     recorded: RecordedRuns, scenario: Scenario, options: TrainingOptions, effort: Effort
 ) -> tuple[LearnedPolicy, float]:
     """Return the policy and the processor time of its training."""
@@ -206,7 +214,7 @@ def _trained(
     return policy, time.process_time() - started
 
 
-def _recorded(scenario: Scenario, seed: int, lifted: bool, folder: Path, effort: Effort) -> RecordedRuns:
+def recorded_runs(scenario: Scenario, seed: int, lifted: bool, folder: Path, effort: Effort) -> RecordedRuns:
     """Return the episodes of the logging policy, those after the first ones augmented if `lifted`.
 
     Both kinds begin with the same episodes, on which the augmentor is trained, and go on in the same contexts.
@@ -219,7 +227,7 @@ def _recorded(scenario: Scenario, seed: int, lifted: bool, folder: Path, effort:
     if not rest.exists():
         augmentor = None
         if lifted:
-            augmentor, _ = _trained(load_runs([first]), scenario, preset("fast", scenario, seed=seed), effort)
+            augmentor, _ = trained(load_runs([first]), scenario, preset("fast", scenario, seed=seed), effort)
         later = derive_seed(seed, "episodes after the first")
         _record(rest, scenario, settings.episodes - settings.train_after, later, augmentor)
     return load_runs([first, rest])

@@ -37,7 +37,7 @@ DATA = RESULTS.parent / "results-data.json"
 PLOT = RESULTS.parent / "images" / "results.png"
 SECTION = "results"
 QUICK = Effort(contexts=20, updates=100, episodes=20)
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 Content = dict[str, Any]
 
@@ -80,7 +80,7 @@ def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def fill(cells: Sequence[Cell], path: Path, processes: int, effort: Effort, after: Callable[[], None]) -> None:
     """Compute the cells on so many processes with one thread each, and store them as they come."""
-    os.environ.update(_ONE_THREAD)  # inherited by the processes, whose libraries read it when they are loaded
+    os.environ.update(ONE_THREAD)  # inherited by the processes, whose libraries read it when they are loaded
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as folder,

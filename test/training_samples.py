@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,15 @@ def network(prefix: str, inputs: int, outputs: int, rng: np.random.Generator, wi
     return tensors
 
 
-def model_content(seed: int = 0, scaled: bool = True) -> tuple[Tensors, dict[str, Any]]:
+def model_content(seed: int = 0, scaled: bool = True, switches: Sequence[int] = ()) -> tuple[Tensors, dict[str, Any]]:
     """Return tensors and description of a valid model with 3 observations and 2 actions."""
     rng = np.random.default_rng(seed)
-    tensors = {**network("actor", 3, 2, rng), **network("critics.0", 5, 1, rng), **network("critics.1", 5, 1, rng)}
+    inputs = 3 + len(switches)
+    tensors = network("actor", inputs, 2, rng)
+    for index in range(2):
+        tensors |= network(f"critics.{index}", inputs + 2, 1, rng)
+    if switches:
+        tensors["observation.switches"] = np.array(switches, dtype=np.float32)
     tensors["observation.mean"] = rng.normal(size=3).astype(np.float32) * scaled
     tensors["observation.deviation"] = (1 + rng.random(3) * scaled).astype(np.float32)
     description = {

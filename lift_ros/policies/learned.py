@@ -13,6 +13,7 @@ from lift_ros.array_types import Float32Array, FloatArray
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies import coverage
+from lift_ros.policies.inputs import DEVIATION, MEAN, SWITCHES, Inputs
 from lift_ros.policies.model_file import Tensors, read_tensor_file
 from lift_ros.positioning.problem import Limits
 
@@ -48,20 +49,15 @@ class LearnedPolicy:
         self.action_size: int = facts[2]
         self.action_radius: float = facts[3]
         left = dict(tensors)
+        self.inputs = self._inputs(left)
+        self._as_given = not (self.inputs.is_scaled or self.inputs.switches.size)
         # Weights as (inputs, outputs) and biases, in order; all but the last are followed by ReLU.
-        self.actor_layers = self._network(left, "actor", self.observation_size, self.action_size)
-        inputs = self.observation_size + self.action_size
-        self._critics = [self._network(left, f"critics.{k}", inputs, 1) for k in range(facts[4])]
-        mean, deviation = (
-            self._take(left, f"observation.{name}", self.observation_size) for name in ("mean", "deviation")
-        )
-        if not (deviation > 0).all():
-            raise self._bad("observation.deviation holds a value that is not positive")
+        self.actor_layers = self._network(left, "actor", self.inputs.size, self.action_size)
+        both = self.inputs.size + self.action_size
+        self._critics = [self._network(left, f"critics.{k}", both, 1) for k in range(facts[4])]
         self._coverage = self._region(left)
         if left:
             raise self._bad(f"tensor {min(left)!r} belongs to no part of the described network")
-        self.observation_scaling = mean, deviation  # what is subtracted, and by what is then divided
-        self._unscaled = not mean.any() and bool((deviation == 1).all())
         action = self.act(np.zeros(self.observation_size))
         if not np.isfinite(action).all():
             raise self._bad("a trial inference gave an action that is not finite")
@@ -91,22 +87,19 @@ class LearnedPolicy:
         """Return the critics' expected return for each row of observations and actions."""
         if not self._critics:
             raise UserError(f"the model {self._source} ({self.algorithm}) has no critic; train one with CQL to ask it")
-        scaled = self._scaled(np.asarray(observations, dtype=np.float32))
+        values = np.asarray(observations, dtype=np.float32)
         unit = (np.asarray(actions, dtype=np.float64) / self.action_radius).astype(np.float32)
-        if scaled.shape[1:] != (self.observation_size,) or unit.shape != (len(scaled), self.action_size):
+        if values.shape[1:] != (self.observation_size,) or unit.shape != (len(values), self.action_size):
             raise UserError(
                 f"the model {self._source} expects observations of size {self.observation_size} and actions of size "
-                f"{self.action_size}, got shapes {scaled.shape} and {unit.shape}"
+                f"{self.action_size}, got shapes {values.shape} and {unit.shape}"
             )
-        inputs = np.concatenate([scaled, unit], axis=1)
-        values = np.stack([_forward(critic, inputs)[:, 0] for critic in self._critics])
-        return np.asarray(values.mean(axis=0, dtype=np.float64))
+        inputs = np.concatenate([self._seen(values), unit], axis=1)
+        answers = np.stack([_forward(critic, inputs)[:, 0] for critic in self._critics])
+        return np.asarray(answers.mean(axis=0, dtype=np.float64))
 
-    def _scaled(self, values: Float32Array) -> Float32Array:
-        if self._unscaled:
-            return values
-        mean, deviation = self.observation_scaling
-        return (values - mean) / deviation
+    def _seen(self, values: Float32Array) -> Float32Array:
+        return values if self._as_given else self.inputs.of(values)
 
     def _act(self, observations: FloatArray, axes: int) -> FloatArray:
         values = np.asarray(observations, dtype=np.float32)
@@ -115,10 +108,19 @@ class LearnedPolicy:
                 f"the model {self._source} expects observations of size {self.observation_size}, "
                 f"got shape {values.shape}; use it with the plant it was trained for"
             )
-        unit = np.tanh(_forward(self.actor_layers, self._scaled(values)).astype(np.float64))
+        unit = np.tanh(_forward(self.actor_layers, self._seen(values)).astype(np.float64))
         norm = np.sqrt((unit * unit).sum(axis=-1, keepdims=True))
         # The last factor keeps the norm at or below the radius after rounding.
         return np.asarray(unit * (self.action_radius / np.maximum(norm, 1.0) * (1.0 - 1e-15)))
+
+    def _inputs(self, left: Tensors) -> Inputs:
+        mean, deviation = (self._take(left, name, self.observation_size) for name in (MEAN, DEVIATION))
+        if not (deviation > 0).all():
+            raise self._bad(f"{DEVIATION} holds a value that is not positive")
+        switches = self._take(left, SWITCHES, None) if SWITCHES in left else np.empty(0, dtype=np.float32)
+        if not np.isin(switches, np.arange(self.observation_size)).all():
+            raise self._bad(f"{SWITCHES} names an entry that observations of {self.observation_size} do not have")
+        return Inputs(mean, deviation, switches.astype(np.int64))
 
     def _network(self, left: Tensors, prefix: str, inputs: int, outputs: int) -> list[Layer]:
         layers: list[Layer] = []

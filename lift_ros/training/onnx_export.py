@@ -24,10 +24,15 @@ def export_onnx(model: str | Path, out: str | Path) -> None:
         raise UserError("ONNX is not installed; install it with `pip install onnx`") from error
     graph = _Graph(onnx)
     value = "observation"
-    mean, deviation = policy.observation_scaling
-    if mean.any() or (deviation != 1).any():
-        value = graph.node("Sub", value, graph.constant("observation_mean", mean))
-        value = graph.node("Div", value, graph.constant("observation_deviation", deviation))
+    given = policy.inputs
+    if given.is_scaled:
+        value = graph.node("Sub", value, graph.constant("observation_mean", given.mean))
+        value = graph.node("Div", value, graph.constant("observation_deviation", given.deviation))
+    if given.switches.size:
+        entries = graph.constant("observation_switches", given.switches, np.int64)
+        chosen = graph.node("Gather", "observation", entries, axis=1)
+        off = graph.node("Equal", chosen, graph.constant("zero", np.zeros(1)))
+        value = graph.node("Concat", value, graph.node("Cast", off, to=onnx.TensorProto.FLOAT), axis=1)
     layers = policy.actor_layers
     for index, (weight, bias) in enumerate(layers):
         inputs = [graph.constant(f"actor_{index}_weight", weight), graph.constant(f"actor_{index}_bias", bias)]
@@ -51,8 +56,8 @@ class _Graph:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
-    def constant(self, name: str, array: Any) -> str:
-        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name))
+    def constant(self, name: str, array: Any, kind: Any = np.float32) -> str:
+        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(array, kind), name))
         return name
 
     def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:

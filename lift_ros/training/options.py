@@ -33,10 +33,10 @@ class TrainingOptions:
     strategy: str = "best"  # of the shortcuts; "none" trains on plain transitions
     C: float = 0.0
     motion: str = "auto"  # how actions add up: "linear", by a "power" of their length, or as the run tells
-    draw: str = "transitions"  # start states uniform over transitions, or over episodes first
+    draw: str = "episodes"  # start states uniform over transitions, or over episodes first
     reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
     held_out: float = _option(0.1, low=0, high=0.5)  # share of the episodes that is kept to judge the model by
-    scale_observations: bool = False
+    scale_observations: bool = True
     pairs_memory: int = _option(2**29, low=0, high=_LARGEST)  # bytes that precomputed shortcuts may take
     # the networks and their updates; the paper's names
     hidden: tuple[int, ...] = (64, 64)
@@ -53,8 +53,8 @@ class TrainingOptions:
     alpha_threshold: float = _option(10.0)
     initial_temperature: float = _option(1.0, above=0)
     initial_alpha: float = _option(1.0, above=0)
-    anchor: float = _option(0.0, low=0)  # β, how strongly the actor is pulled to the action of what is drawn
-    anchor_to: str = _option("far", choices=("drawn", "far"))
+    anchor: float = _option(5.0, low=0)  # β, how strongly the actor is pulled to the shortcuts' actions
+    anchor_to: str = _option("far", choices=("drawn", "far"))  # of those that are drawn, or of longer ones, shortened
     # Errors count relative to the length of the action; below this length, in units of λ, they count absolutely.
     anchor_floor: float = _option(0.3, above=0)
     schedule: str = _option("cosine", choices=("constant", "cosine"))  # how learning rates fall over the updates
@@ -70,6 +70,11 @@ class TrainingOptions:
             raise UserError(
                 f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted({*OPTION_KEYS, 'hidden'}))}"
             )
+
+    @property
+    def aims_far(self) -> bool:
+        """Whether actions of shortcuts beyond the ball are imitated."""
+        return self.anchor_to == "far" and (self.anchor > 0 or self.algorithm == "clone")
 
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""
@@ -97,6 +102,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "hidden": (256, 256),
         "batch_size": 500,
         "action_samples": 10,
+        "draw": "transitions",
+        "scale_observations": False,
+        "anchor": 0.0,
         "schedule": "constant",
         "actor_average": 0.0,
     },

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 import lift_ros
@@ -20,6 +19,7 @@ from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.coverage import fit_coverage
+from lift_ros.policies.inputs import fit_inputs
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
 from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
@@ -34,7 +34,6 @@ from lift_ros.training.runs import RecordedRuns
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
 _LOSS_WINDOW = 100
-_MIN_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -128,28 +127,28 @@ class _Run:
         self._writer = _summary_writer(tensorboard)
         self._progressed = Progressed()
         self._action_radius = float(action_radius)
-        self._mean, self._deviation = _scaling(data, options.scale_observations)
+        self._inputs = fit_inputs(data.observations, options.scale_observations)
         self._sampler = ShortcutSampler(
-            (data.observations - self._mean) / self._deviation,
+            self._inputs.of(data.observations),
             data.actions,
             data.rewards,
             data.offsets,
             data.terminated,
-            (data.final_observations - self._mean) / self._deviation,
+            self._inputs.of(data.final_observations),
             action_radius=self._action_radius,
             gamma=options.gamma,
             C=options.C,
             strategy=options.strategy,
             kappa=motion.kappa,
             episodes_first=options.draw == "episodes",
-            far=options.anchor_to == "far",
+            far=options.aims_far,
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
         self._coverage = fit_coverage(np.concatenate([data.observations, data.final_observations]))
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
-        self._learner = _make_learner(options, *self._sizes, threads)
+        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads)
         facts = data.facts()
         self._motion = motion
         self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
@@ -241,9 +240,7 @@ class _Run:
         progressed = self._progressed
         tensors: Tensors = self._learner.networks()
         critics = sum(name.startswith("critics.") and name.endswith(".0.weight") for name in tensors)
-        tensors["observation.mean"] = self._mean
-        tensors["observation.deviation"] = self._deviation
-        tensors.update(self._coverage)
+        tensors |= self._inputs.tensors() | self._coverage
         broken = sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all())
         if broken:
             raise UserError(
@@ -279,23 +276,14 @@ class _Run:
         return LearnedPolicy(tensors, description, digest, "the new model"), data
 
 
-def _make_learner(options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> Learner:
+def _make_learner(options: TrainingOptions, inputs: int, action_size: int, threads: int) -> Learner:
     if options.algorithm == "CQL":
-        return CQLLearner(options, observation_size, action_size, threads)
+        return CQLLearner(options, inputs, action_size, threads)
     if options.algorithm == "clone":
-        return CloneLearner(options, observation_size, action_size)
+        return CloneLearner(options, inputs, action_size)
     from lift_ros.training.stock import StockLearner  # here, since d3rlpy is slow to come
 
-    return StockLearner(options, observation_size, action_size)
-
-
-def _scaling(data: TrainingData, wanted: bool) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    if not wanted:
-        size = data.observations.shape[1]
-        return np.zeros(size, dtype=np.float32), np.ones(size, dtype=np.float32)
-    values = data.observations.astype(np.float64)
-    deviation = np.maximum(values.std(axis=0), _MIN_DEVIATION)
-    return values.mean(axis=0).astype(np.float32), deviation.astype(np.float32)
+    return StockLearner(options, inputs, action_size)
 
 
 def _mix(running: dict[str, float], losses: Mapping[str, float], done: int) -> None:

@@ -98,7 +98,7 @@ def test_refuses_batches_of_another_size(policy: LearnedPolicy) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"observation_size": 4}, "actor.0.weight"),
+        ({"observation_size": 4}, "observation.mean"),
         ({"action_size": 3}, "ends with 2 outputs"),
         ({"action_radius": 0}, "action_radius is 0; allowed: a number > 0"),
         ({"action_radius": None}, "action_radius is None"),

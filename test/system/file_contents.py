@@ -64,7 +64,7 @@ def model_contents(path: Path) -> dict[str, Any]:
         "action_radius": model.action_radius,
         "description": model.description,
         "layers": [[checksum(weight), checksum(bias)] for weight, bias in model.actor_layers],
-        "scaling": [vector.astype(np.float64).tolist() for vector in model.observation_scaling],
+        "scaling": [vector.astype(np.float64).tolist() for vector in (model.inputs.mean, model.inputs.deviation)],
         "actions": answers(model).tolist(),
     }
     if model.description["critics"]:

@@ -16,14 +16,14 @@ from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.training import export_onnx
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-def test_onnxruntime_gives_the_same_actions(tmp_path: Path, scaled: bool) -> None:
+@pytest.mark.parametrize(("scaled", "switches"), [(True, ()), (False, ()), (True, (1,)), (False, (0, 2))])
+def test_onnxruntime_gives_the_same_actions(tmp_path: Path, scaled: bool, switches: tuple[int, ...]) -> None:
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    digest = write_tensor_file(tmp_path / "m.safetensors", *model_content(scaled=scaled))
+    digest = write_tensor_file(tmp_path / "m.safetensors", *model_content(scaled=scaled, switches=switches))
     export_onnx(tmp_path / "m.safetensors", tmp_path / "m.onnx")
     session = runtime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
-    observations = np.random.default_rng(0).normal(scale=2, size=(50, 3))
+    observations = np.random.default_rng(0).normal(scale=2, size=(50, 3)) * np.array([[1], [0]] * 25)
     (actions,) = session.run(["action"], {"observation": observations.astype(np.float32)})
     assert actions == pytest.approx(load_model(tmp_path / "m.safetensors").act_batch(observations), abs=1e-5)
     assert session.get_modelmeta().custom_metadata_map["model_sha256"] == digest

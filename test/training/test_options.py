@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lift_ros.errors import UserError
-from lift_ros.scenario import load_scenario
+from lift_ros.scenario import load_scenario, scenario_names
 from lift_ros.training.options import TrainingOptions, convert_option, preset
 
 
@@ -20,13 +20,33 @@ def test_the_paper_preset_is_the_papers() -> None:
     assert (options.gamma, options.tau, options.critics) == (0.99, 0.005, 2)
     assert (options.hidden, options.action_samples, options.strategy) == ((256, 256), 10, "weighted")
     assert (options.schedule, options.actor_average) == ("constant", 0.0)
+    assert (options.draw, options.anchor, options.scale_observations) == ("transitions", 0.0, False)
 
 
 def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
-    scenario = load_scenario("po-blend-d5")
-    assert preset("fast", scenario).updates == scenario.training["updates"]
+    plain = load_scenario("po-blend-d5")
+    scenario = dataclasses.replace(plain, training={**plain.training, "updates": 70})
+    assert preset("fast", scenario).updates == 70
     assert preset("fast", scenario, updates=7).updates == 7
     assert preset("paper", scenario).batch_size == 500
+
+
+def test_no_shipped_scenario_chooses_for_training() -> None:
+    for name in scenario_names():
+        assert preset("fast", load_scenario(name)) == preset("fast")
+
+
+@pytest.mark.parametrize(
+    ("change", "far"),
+    [
+        ({}, True),
+        ({"anchor": 0.0}, False),
+        ({"anchor_to": "drawn"}, False),
+        ({"anchor": 0, "algorithm": "clone"}, True),
+    ],
+)
+def test_far_shortcuts_are_looked_for_where_something_imitates_them(change: dict[str, Any], far: bool) -> None:
+    assert preset("fast", **change).aims_far is far
 
 
 def test_a_scenarios_wish_for_rewards_arrives_and_changes_win() -> None:

@@ -51,7 +51,7 @@ def test_calql_learns_with_what_the_episodes_still_collected(monkeypatch: pytest
         return original(self, policy_obs, value_obs, returns_to_go)
 
     monkeypatch.setattr(CalQLImpl, "_compute_policy_is_values", watched)
-    train(EPISODES, tiny(algorithm="CalQL", updates=2, gamma=0.9), action_radius=RADIUS)
+    train(EPISODES, tiny(algorithm="CalQL", updates=2, gamma=0.9, scale_observations=False), action_radius=RADIUS)
     wanted = {}
     for episode in EPISODES:
         for start, step in enumerate(episode.steps):

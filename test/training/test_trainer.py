@@ -140,7 +140,7 @@ def test_keeps_the_best_and_the_last_model(tmp_path: Path) -> None:
 
 def test_the_terminal_step_and_scaling_reach_the_model() -> None:
     result = train(EPISODES, tiny(scale_observations=True), action_radius=RADIUS)
-    mean, deviation = result.policy.observation_scaling
+    mean, deviation = result.policy.inputs.mean, result.policy.inputs.deviation
     values = episodes_to_arrays(EPISODES).observations.astype(np.float32)
     assert mean == pytest.approx(values.mean(axis=0), abs=1e-6)
     assert deviation == pytest.approx(values.std(axis=0), abs=1e-6)
