@@ -16,6 +16,7 @@ from lift_ros.collection.records import Episode
 from lift_ros.console import attribute_table, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import Expertness, measure_expertness
+from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
 from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
@@ -186,16 +187,19 @@ def run(arguments: argparse.Namespace) -> int:
         runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
         add_scores(arguments, runs)
         result["runs"] = [summary for summary, _ in runs]
+        result["motion"] = [summarise_motion(summary.run, episodes) for summary, episodes in runs]
         if arguments.plots is not None:
             result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=not arguments.json)
     if arguments.scenario is not None:
         result["expertness"], drawn = inspect_scenario(arguments)
         plots += drawn
     if arguments.json:
+        result["motion"] = [entry.as_dict() for entry in result.get("motion", [])]
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
         return 0
     if arguments.runs:
         _print_tables(result["runs"], everything=arguments.all)
+        print(f"\n{motion_table(result['motion'])}")
     if result.get("shortcuts"):
         print(f"\n{shortcut_table(result['shortcuts'])}\n{SHORTCUT_NOTE}")
     if arguments.scenario is not None:

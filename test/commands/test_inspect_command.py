@@ -50,6 +50,27 @@ def test_people_get_tables(runs: tuple[Path, Path], capsys: pytest.CaptureFixtur
         assert word in output
 
 
+def test_says_how_a_run_moves_and_what_that_rests_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "walk"
+    assert main(["collect", "--scenario", "po-sqrt-d2", "--out", str(run), "--episodes", "12", "--seed", "3"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", str(run), "--json"]) == 0
+    (motion,) = json.loads(capsys.readouterr().out)["motion"]
+    assert motion["kappa"] == pytest.approx(0.5, abs=0.1)
+    assert (motion["run"], motion["source"], motion["episodes"]) == (str(run), "positions", 12)
+    assert motion["evidence"]["error"] < 0.7 * motion["evidence"]["linear_error"]
+    assert main(["inspect", str(run)]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"{run}: κ = {motion['kappa']:.2f}, since {motion['reason']}" in output and "linear error" in output
+
+
+def test_a_run_that_tells_nothing_of_its_motion_says_why(
+    runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(runs[0])]) == 0
+    assert "κ = 0.00, since fewer than 5 episodes tell too little" in capsys.readouterr().out
+
+
 def test_reference_run_can_be_chosen(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     slow, quick = inspected(capsys, *runs, "--reference", runs[1])
     assert quick["scores"]["coverage"] == 1.0 < slow["scores"]["coverage"]
