@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(portions.values())
 
 
-def fill(cells: Sequence[Cell], path: Path, processes: int, effort: Effort, after: Callable[[], None]) -> None:
+def fill(cells: Sequence[Cell], path: Path, processes: int, effort: Effort) -> None:
     """Compute the cells on so many processes with one thread each, and store them as they come."""
     os.environ.update(ONE_THREAD)  # inherited by the processes, whose libraries read it when they are loaded
     context = multiprocessing.get_context("spawn")
@@ -92,7 +92,6 @@ def fill(cells: Sequence[Cell], path: Path, processes: int, effort: Effort, afte
             for job in as_completed(jobs):
                 contents = job.result()
                 store(path, contents)
-                after()
                 name, last = list(contents.items())[-1]
                 progress.advance(len(contents), f"{name}: success {last['success']:.2f}")
         except BaseException:
@@ -128,16 +127,18 @@ def main(arguments: argparse.Namespace) -> int:
         cells = [cell for cell in all_cells() if cell.scenario == "po-blend-d2" and cell.seed in (0, DATA_SEEDS[0])]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / DATA.name
-            fill(cells, path, processes, QUICK, lambda: None)
+            fill(cells, path, processes, QUICK)
             print(report(current(cells, stored(path))))
         return 0
     filters = {name: getattr(arguments, f"{name}s", None) for name in ("scenario", "method", "seed")}
     chosen = [cell for cell in all_cells() if is_chosen(cell, filters)]
     wanted = chosen if getattr(arguments, "again", False) else missing(chosen, stored(DATA))
     print(f"{len(chosen)} cells, {len(chosen) - len(wanted)} of them stored", flush=True)
-    if wanted:
-        fill(wanted, DATA, processes, Effort(), lambda: publish(DATA))
-    publish(DATA)
+    try:
+        if wanted:
+            fill(wanted, DATA, processes, Effort())
+    finally:
+        publish(DATA)
     return 0
 
 

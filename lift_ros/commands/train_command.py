@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="recorded runs to train on")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL", help="model file to write")
     parser.add_argument("--preset", choices=tuple(PRESETS), default="fast", help="paper: the paper's hyperparameters")
-    parser.add_argument("--algorithm", help="CQL (default), or the name of any Q-learning algorithm of d3rlpy")
+    parser.add_argument("--algorithm", help="CQL (default), clone (no critic), or any Q-learning algorithm of d3rlpy")
     parser.add_argument("--no-shortcuts", action="store_true", help="train on plain transitions")
     parser.add_argument("--updates", type=int, help="number of updates")
     parser.add_argument("--seed", type=int, help="seed of weights, draws and noise (default: 0)")
