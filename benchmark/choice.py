@@ -52,6 +52,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "4 critics": {"critics": 4},
     "no average": {"actor_average": 0.0},
     "clone": {"algorithm": "clone"},
+    "d3rlpy's TD3+BC": {"algorithm": "TD3PlusBC"},
+    "d3rlpy's IQL": {"algorithm": "IQL"},
 }
 
 
