@@ -6,11 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmark.cells import VARIATIONS, Variation, vary
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.loop import collect
@@ -19,7 +19,7 @@ from lift_ros.evaluation.convergence import context_seeds, converge
 from lift_ros.evaluation.foresight import predict
 from lift_ros.evaluation.twin import Twin, build_twin
 from lift_ros.policies.learned import LearnedPolicy
-from lift_ros.scenario import Scenario, load_scenario, parse_scenario
+from lift_ros.scenario import Scenario
 from lift_ros.training.options import preset
 from lift_ros.training.trainer import train
 
@@ -40,15 +40,8 @@ REPORTED = (
     "po-sqrt-d5",
     "fetch-reach",
 )
-# Scenarios that nothing was chosen for: from which they come, and what is other.
-UNSEEN: dict[str, tuple[str, dict[str, Any]]] = {
-    "rot, d=5, σ=0.5": ("po-rot-d5", {"sigma": 0.5}),
-    "blend, d=8": ("po-blend-d5", {"dim": 8, "step_limit": 2000}),
-    "blend, d=3, σ=0.3": ("po-blend-d5", {"dim": 3, "sigma": 0.3}),
-    "regrot, d=4, σ=0.3": ("po-regrot-d5", {"dim": 4, "sigma": 0.3}),
-    "blend, d=5, 20 episodes": ("po-blend-d5", {}),
-    "scale, d=5, 20 episodes": ("po-scale-d5", {}),
-}
+# Scenarios that nothing was chosen for.
+UNSEEN = {**VARIATIONS, "scale, d=5, 20 episodes": Variation("po-scale-d5", episodes=20)}
 
 
 @dataclass(frozen=True)
@@ -63,12 +56,9 @@ class Case:
 
 
 def make_scenario(name: str) -> Scenario:
-    if name not in UNSEEN:
-        return load_scenario(name)
-    base, changes = UNSEEN[name]
-    data = load_scenario(base).as_dict()
-    data["plant"].update(changes)
-    return parse_scenario(data, name, name)
+    """Return a scenario with as many episodes as are recorded here."""
+    variation = UNSEEN.get(name, Variation(name))
+    return vary(name, replace(variation, episodes=variation.episodes or EPISODES))
 
 
 def models(scenario: Scenario, episodes: list[Episode], quick: bool) -> Iterator[LearnedPolicy]:
@@ -92,7 +82,7 @@ def models(scenario: Scenario, episodes: list[Episode], quick: bool) -> Iterator
 def measure(name: str, quick: bool) -> tuple[list[Case], Twin, float]:
     """Return the cases of a scenario, the twin of the training's episodes, and the seconds that one prediction took."""
     scenario = make_scenario(name)
-    count = 6 if quick else 20 if "20 episodes" in name else EPISODES
+    count = 6 if quick else scenario.collection.episodes
     made, other = (collect(scenario, episodes=count, seed=seed, progress=False) for seed in (7, 8))
     threshold = float(scenario.plant.parameters["threshold"])
     started = time.perf_counter()
