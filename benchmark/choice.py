@@ -46,14 +46,11 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "fast": {},
     "β=0": {"anchor": 0.0},
     "β=10": {"anchor": 10.0},
-    "β=30": {"anchor": 30.0},
     "draw: transitions": {"draw": "transitions"},
     "anchor to drawn": {"anchor_to": "drawn"},
     "4 critics": {"critics": 4},
-    "no average": {"actor_average": 0.0},
     "clone": {"algorithm": "clone"},
     "d3rlpy's TD3+BC": {"algorithm": "TD3PlusBC"},
-    "d3rlpy's IQL": {"algorithm": "IQL"},
 }
 
 
