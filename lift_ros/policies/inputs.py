@@ -11,6 +11,7 @@ from lift_ros.array_types import Float32Array, IntArray
 from lift_ros.policies.model_file import Tensors
 
 MEAN, DEVIATION, SWITCHES = "observation.mean", "observation.deviation", "observation.switches"
+OFF = 6.0  # the input of a switch that is off, else 0; far from what other inputs are, so that networks heed it soon
 _CONSTANT = 1e-6  # deviation, relative to the mean, up to which an entry tells no scale: it is left as it is
 _FEWEST_ZEROS = 0.01  # share of steps in which an entry has to be exactly zero to be taken for a switch
 _OUTSTANDING = 10.0  # and how much more often than any other value: sensors of few digits repeat them all
@@ -26,7 +27,7 @@ class Inputs:
 
     mean: Float32Array
     deviation: Float32Array
-    switches: IntArray  # entries that have an input of their own: 1 where they are exactly zero, else 0
+    switches: IntArray  # entries that have an input of their own: OFF where they are exactly zero, else 0
 
     @property
     def size(self) -> int:
@@ -43,7 +44,8 @@ class Inputs:
         inputs = (observations - self.mean) / self.deviation
         if not self.switches.size:
             return inputs
-        return np.concatenate([inputs, (observations[..., self.switches] == 0).astype(np.float32)], axis=-1)
+        off = np.float32(OFF) * (observations[..., self.switches] == 0)
+        return np.concatenate([inputs, off], axis=-1)
 
     def tensors(self) -> Tensors:
         """Return them under the names of the model file."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.errors import UserError
+from lift_ros.policies.inputs import OFF
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.policies.model_file import write_bytes
 
@@ -32,7 +33,8 @@ def export_onnx(model: str | Path, out: str | Path) -> None:
         entries = graph.constant("observation_switches", given.switches, np.int64)
         chosen = graph.node("Gather", "observation", entries, axis=1)
         off = graph.node("Equal", chosen, graph.constant("zero", np.zeros(1)))
-        value = graph.node("Concat", value, graph.node("Cast", off, to=onnx.TensorProto.FLOAT), axis=1)
+        told = graph.node("Mul", graph.node("Cast", off, to=onnx.TensorProto.FLOAT), graph.constant("off", [OFF]))
+        value = graph.node("Concat", value, told, axis=1)
     layers = policy.actor_layers
     for index, (weight, bias) in enumerate(layers):
         inputs = [graph.constant(f"actor_{index}_weight", weight), graph.constant(f"actor_{index}_bias", bias)]

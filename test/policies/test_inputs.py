@@ -9,7 +9,7 @@ import pytest
 from training_samples import RADIUS, make_episodes, model_content, tiny
 
 from lift_ros.errors import UserError
-from lift_ros.policies.inputs import find_switches, fit_inputs
+from lift_ros.policies.inputs import OFF, find_switches, fit_inputs
 from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.training import train
@@ -45,8 +45,8 @@ def test_entries_that_are_switched_off_together_have_one_input() -> None:
     values[50:90, 3] = 0.0
     inputs = fit_inputs(values, scaled=True)
     assert inputs.switches.tolist() == [0, 3] and inputs.size == 6
-    assert inputs.of(values)[:, 4].tolist() == [1.0] * 100 + [0.0] * 300
-    assert inputs.of(values[60])[4:].tolist() == [1.0, 1.0]
+    assert inputs.of(values)[:, 4].tolist() == [OFF] * 100 + [0.0] * 300
+    assert inputs.of(values[60])[4:].tolist() == [OFF, OFF]
 
 
 def test_a_sensor_of_few_digits_is_no_switch() -> None:
