@@ -48,9 +48,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "β=10": {"anchor": 10.0},
     "draw: transitions": {"draw": "transitions"},
     "anchor to drawn": {"anchor_to": "drawn"},
-    "4 critics": {"critics": 4},
     "clone": {"algorithm": "clone"},
-    "d3rlpy's TD3+BC": {"algorithm": "TD3PlusBC"},
 }
 
 

@@ -171,7 +171,8 @@ def main(arguments: argparse.Namespace) -> int:
             "unless told. `mean` is the mean difference predicted − true with maps of the very episodes trained on, "
             "`mean, other bags` with those of another run: a policy does not see the context, so that it can hardly "
             "fit one. `steps` is the median ratio of predicted to true steps, `s` the seconds of a prediction. "
-            "Where a motion depends on the length of the step (sqrt), the twin says that it cannot be trusted.",
+            "Where steps follow a power of their length (sqrt), the twin moves by that power, and is trusted where the "
+            "recorded lengths tell it.",
             f"Limits of trust were chosen on these scenarios; trusted and within .1: {share(trusted_first)}.",
             first,
             f"The others; trusted and within .1: {share(trusted)}.",
