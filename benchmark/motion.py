@@ -32,8 +32,8 @@ NOISE = (0.0, 0.25, 0.5)  # of θ, on each recorded coordinate
 LINEAR = (*(name for name in SHIPPED if "sqrt" not in name and "touch" not in name), *VARIATIONS)
 # Powers of the length, and with which step the walk begins: the higher the power, the less a short step moves.
 POWERS = {(power, dim): step for power, step in ((0.25, 0.05), (0.5, 0.05), (1.0, 0.2)) for dim in (2, 5)}
-SEEDS = DATA_SEEDS[:5]
-TRAINED_SEEDS = 3
+SEEDS = DATA_SEEDS[:3]
+TRAINED_SEEDS = 2
 
 
 class Found(NamedTuple):
