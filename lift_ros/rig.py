@@ -5,11 +5,12 @@ ROS is loaded when `PlantNode` or `run` is first used, so that routines can be t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PLANT_PARAMETERS, Parameter
 from lift_ros.lazy import lazily
+from lift_ros.nodes.sourced import require_ros
 from lift_ros.policies.protocol import Policy, SeededPolicy
 from lift_ros.positioning.problem import Limits, Observed
 
@@ -29,4 +30,10 @@ __all__ = [
     "run",
 ]
 
-__getattr__ = lazily(__name__, {"lift_ros.nodes.plant": "PlantNode", "lift_ros.nodes.base": "run"})
+_with_ros = lazily(__name__, {"lift_ros.nodes.plant": "PlantNode", "lift_ros.nodes.base": "run"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        require_ros()  # a sentence instead of what Python says of a module that is missing
+    return _with_ros(name)
