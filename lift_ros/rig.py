@@ -1,4 +1,4 @@
-"""All that the author of a rig imports: what a plant node derives from and returns, and what a routine has to be.
+"""All that the author of a rig imports: what a plant node derives from and returns, what a routine has to be, models.
 
 ROS is loaded when `PlantNode` or `run` is first used, so that routines can be tried without it.
 """
@@ -11,6 +11,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PLANT_PARAMETERS, Parameter
 from lift_ros.lazy import lazily
 from lift_ros.nodes.sourced import require_ros
+from lift_ros.policies.learned import load_model
 from lift_ros.policies.protocol import Policy, SeededPolicy
 from lift_ros.positioning.problem import Limits, Observed
 
@@ -27,6 +28,7 @@ __all__ = [
     "Policy",
     "SeededPolicy",
     "UserError",
+    "load_model",
     "run",
 ]
 

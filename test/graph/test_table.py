@@ -240,14 +240,14 @@ def test_every_executable_of_the_table_is_a_module() -> None:
         assert (ROOT / "lift_ros" / "nodes" / f"{executable}_node.py").is_file()
 
 
-@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+@pytest.mark.parametrize("name", ["assist", "collect", "evaluate", "fetch"])
 def test_launch_files_build_on_the_same_table(name: str) -> None:
     tree = ast.parse((ROOT / "launch" / f"{name}.launch.py").read_text())
     imports = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert "lift_ros.graph.launch_description" in imports
 
 
-@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+@pytest.mark.parametrize("name", ["assist", "collect", "evaluate", "fetch"])
 def test_launch_files_describe_the_graph(name: str) -> None:
     pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; it comes with a ROS installation")
     import runpy
