@@ -11,13 +11,13 @@ from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PLANT_PARAMETERS, Parameter
 from lift_ros.lazy import lazily
 from lift_ros.nodes.sourced import require_ros
-from lift_ros.policies.learned import load_model
 from lift_ros.policies.protocol import Policy, SeededPolicy
 from lift_ros.positioning.problem import Limits, Observed
 
 if TYPE_CHECKING:
     from lift_ros.nodes.base import run
     from lift_ros.nodes.plant import PlantNode
+    from lift_ros.policies.learned import load_model
 
 __all__ = [
     "PLANT_PARAMETERS",
@@ -32,10 +32,11 @@ __all__ = [
     "run",
 ]
 
-_with_ros = lazily(__name__, {"lift_ros.nodes.plant": "PlantNode", "lift_ros.nodes.base": "run"})
+_WITH_ROS = {"lift_ros.nodes.plant": "PlantNode", "lift_ros.nodes.base": "run"}
+_lazy = lazily(__name__, {**_WITH_ROS, "lift_ros.policies.learned": "load_model"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _WITH_ROS.values():
         require_ros()  # a sentence instead of what Python says of a module that is missing
-    return _with_ros(name)
+    return _lazy(name)
