@@ -20,7 +20,7 @@ from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode
-from lift_ros.graph.run import own_domain, process_specs
+from lift_ros.graph.run import meeting_settings, own_domain, process_specs
 from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 from lift_ros.scenario import load_scenario
@@ -48,7 +48,7 @@ class Measured:
 def graph(options: GraphOptions, usage: dict[str, Usage] | None = None, sample_every: float = 1.0) -> None:
     """Run a graph to its end; sample the memory of its processes where asked to."""
     with tempfile.TemporaryDirectory() as folder:
-        specs = process_specs(graph_nodes(options), options.namespace, Path(folder), own_domain())
+        specs = process_specs(graph_nodes(options), options.namespace, Path(folder), meeting_settings(options.plant))
         with Supervisor(specs[:-1], log=lambda _: None, colour=False) as supervisor:  # the last one only watches
             while not _until(supervisor, sample_every):
                 if usage is not None:

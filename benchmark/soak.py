@@ -17,7 +17,7 @@ import numpy as np
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
-from lift_ros.graph.run import own_domain, process_specs
+from lift_ros.graph.run import meeting_settings, process_specs
 from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 
@@ -57,7 +57,7 @@ def run_graph_for(
         p=0.0,
         parameters={"positioning_simulator": {"step_time": step_time}, "recorder": {"episodes_per_file": 100}},
     )
-    specs = process_specs(graph_nodes(options), options.namespace, folder, own_domain())
+    specs = process_specs(graph_nodes(options), options.namespace, folder, meeting_settings(options.plant))
     usage = {spec.name: Usage() for spec in specs}
     with Supervisor(specs, log=lambda _: None, colour=False) as supervisor, stop_on_signals() as interrupted:
         began = time.monotonic()

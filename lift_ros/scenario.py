@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ TOP_KEYS = {
     "collection": Key(dict, {}),
     "assist": Key(dict, {}),
     "training": Key(dict, {}),
+    "units": Key(dict, {}),
 }
 POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
 COLLECTION_KEYS = {
@@ -68,6 +69,11 @@ TRAINING_KEYS = {
     "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
     # insist on recorded ones, or label those that nobody measured in hindsight
     "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
+}
+# What numbers are called in tables and plots; nothing is converted.
+UNITS_KEYS = {
+    "length": Key(str, ""),
+    "observations": Key(list, [], entries=str),
 }
 
 
@@ -115,6 +121,14 @@ DEFAULT_ASSIST = AssistSettings()
 
 
 @dataclass(frozen=True)
+class Units:
+    """In what a plant's numbers are measured, as far as its scenario says."""
+
+    length: str = UNITS_KEYS["length"].default  # of positions and what is compared with them: radius, threshold, reward
+    observations: list[str] = field(default_factory=list)  # one per entry, or none at all
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -125,6 +139,7 @@ class Scenario:
     collection: CollectionSettings
     assist: AssistSettings
     training: dict[str, Any]  # by TRAINING_KEYS
+    units: Units = field(default=Units(), compare=False)  # names alone: they make no other experiment
 
     @property
     def limits(self) -> Limits:
@@ -145,6 +160,11 @@ class Scenario:
     def action_radius(self) -> float:
         """Radius λ of the plant's action ball."""
         return float(self.limits.action_radius)
+
+    @property
+    def threshold(self) -> float:
+        """Distance θ to the goal at which the plant has arrived."""
+        return float(self.plant.parameters["threshold"])
 
     def make_problem(self, render_size: int | None = None) -> Problem:
         """Return a new plant; with `render_size` it also gives square images of that many pixels, if it can."""
@@ -212,6 +232,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         collection=CollectionSettings(**collection),
         assist=AssistSettings(**check_mapping(top["assist"], ASSIST_KEYS, f"{source}: assist")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
+        units=_parse_units(top["units"], PLANTS[plant.kind].limits(plant.parameters).observation_size, source),
     )
     step = scenario.logging_policy.arguments.get("step")
     if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:
@@ -234,6 +255,17 @@ def _parse_plant(data: dict[str, Any], source: str) -> PlantSettings:
     return PlantSettings(kind, parameters)
 
 
+def _parse_units(data: dict[str, Any], observation_size: int, source: str) -> Units:
+    units = check_mapping(data, UNITS_KEYS, f"{source}: units")
+    named = len(units["observations"])
+    if named not in (0, observation_size):
+        raise UserError(
+            f"{source}: units.observations names {named} units; allowed: one for each of the {observation_size} "
+            'entries of an observation ("" where there is none), or []'
+        )
+    return Units(**units)
+
+
 def config_folder() -> Path:
     """Return the folder with the scenario files: of the checkout, or of the installed share."""
     package = Path(__file__).resolve().parent
@@ -242,7 +274,10 @@ def config_folder() -> Path:
     for folder in folders:
         if any(folder.glob("po-*.yaml")):
             return folder
-    raise UserError(f"no scenario files found in {folders[0]} or in share/lift_ros/config: install lift_ros again")
+    raise UserError(
+        f"no scenario files found in {folders[0]} or in share/lift_ros/config: source the workspace that "
+        "has lift_ros, or install it again"
+    )
 
 
 def scenario_names() -> list[str]:

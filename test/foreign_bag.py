@@ -112,3 +112,45 @@ def walk(steps: int = 5, begin: float = 0.0, period: float = 0.1) -> list[Entry]
         seconds = begin + step * period + 0.001
         entries.append(("/move", move(seconds, -1.0 / steps, -2.0 / steps), nanoseconds(seconds)))
     return entries
+
+
+def joints(seconds: float, **positions: float) -> Any:
+    return make(
+        "sensor_msgs/msg/JointState",
+        header=header(seconds),
+        name=list(positions),
+        position=np.array(list(positions.values())),
+        velocity=np.empty(0),
+        effort=np.empty(0),
+    )
+
+
+def search(episodes: int, seed: int = 0, step: float = 0.05) -> list[Entry]:
+    """Return drives of a stage to (0, 0), one axis after the other: encoders, a photodiode, positions, increments."""
+    rng = np.random.default_rng(seed)
+    entries: list[Entry] = []
+    seconds = 0.0
+
+    def tell(x: float, y: float) -> None:
+        light = float(np.exp(-4.0 * (x * x + y * y)))
+        for topic, message in (
+            ("/joint_states", joints(seconds, slide_x=x, slide_y=y)),
+            ("/photodiode", number(light)),
+            ("/stage", point(seconds, x, y)),
+        ):
+            entries.append((topic, message, nanoseconds(seconds)))
+
+    for _ in range(episodes):
+        place = np.round(rng.uniform(-0.6, 0.6, 2) / step) * step
+        place[place == 0] = step
+        tell(*place)
+        for axis in (0, 1):
+            while abs(place[axis]) > step / 2:
+                delta = np.zeros(2)
+                delta[axis] = -np.sign(place[axis]) * step
+                entries.append(("/stage/move", move(seconds + 0.01, *delta), nanoseconds(seconds + 0.01)))
+                place = place + delta
+                seconds += 0.1
+                tell(*place)
+        seconds += 10.0
+    return entries

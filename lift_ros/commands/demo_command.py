@@ -15,6 +15,7 @@ from lift_ros.errors import UserError
 from lift_ros.evaluation.report import collect_content, text_table, write_report
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import GraphOptions
+from lift_ros.nodes.sourced import require_ros
 from lift_ros.scenario import load_scenario
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
@@ -35,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the whole story; 0 when every part was completed and the learned policy arrives."""
+    require_ros()
     scenario = load_scenario(arguments.scenario)
     folder = arguments.out or Path("demo") / scenario.name
     _empty(folder)

@@ -15,6 +15,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
+from lift_ros.nodes.sourced import require_ros
 
 GRAPH_OPTIONS = {entry.name for entry in fields(GraphOptions)}
 
@@ -42,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
+    require_ros()
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
     options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
     result = run_graph(options, show_logs=not arguments.quiet)

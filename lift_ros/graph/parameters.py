@@ -107,22 +107,30 @@ _POLICY = (
     _seconds("delay", 0.0, "artificial time to think before each answer, to try deadlines"),
 )
 
-PLANT_PARAMETERS = (*_PLANT, *_COMMON)  # of every plant, also of rigs
+PLANT_PARAMETERS = (  # of every rig
+    _fixed(
+        "scenario", "", "name or path", "scenario that says what this plant can do: sizes, action radius, workspace"
+    ),
+    *_PLANT,
+    *_COMMON,
+)
 
 PARAMETERS: dict[str, tuple[Parameter, ...]] = {
-    "positioning_simulator": (*_SIMULATOR, *PLANT_PARAMETERS),
+    "positioning_simulator": (*_SIMULATOR, *_PLANT, *_COMMON),
     "fetch_simulator": (
         *_SIMULATOR,
         _fixed("image_size", 0, "pixels", "side of the square camera image in observations; 0 for none", 0, 1024),
         _fixed("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move"),
-        *PLANT_PARAMETERS,
+        *_PLANT,
+        *_COMMON,
     ),
     "loopback_hardware": (
         _fixed("dimensions", 2, "1", "number of axes of the pretended rig", 1, 64),
         _fixed("action_radius", 0.3, "units of the rig", "longest allowed move", 1e-9, 1e9),
         _fixed("travel", 1.0, "units of the rig", "the workspace reaches from -travel to travel", 1e-9, 1e9),
         _seconds("move_time", 0.05, "how long the pretended rig needs for a move"),
-        *PLANT_PARAMETERS,
+        *_PLANT,
+        *_COMMON,
     ),
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (

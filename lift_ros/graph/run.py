@@ -15,12 +15,16 @@ from pathlib import Path
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
+from lift_ros.errors import UserError
 from lift_ros.graph.live_view import LiveView, RunStatus
+from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
-from lift_ros.graph.table import GraphOptions, NodeEntry, describe_graph, graph_nodes
+from lift_ros.graph.table import HARDWARE, GraphOptions, NodeEntry, describe_graph, graph_nodes
+from lift_ros.graph.transport import DOMAIN, RANGE, discovery_range
 
 RESTARTS = 5
+LAST_DOMAIN = 232  # above it the ports of a domain do not exist
 MONITOR = "monitor"  # what it prints is for the live view, not for the log
 
 
@@ -34,7 +38,25 @@ class GraphResult:
 
 def own_domain() -> int:
     """Return the user's ROS domain, or one that follows from this process, so that two runs do not meet."""
-    return int(os.environ.get("ROS_DOMAIN_ID") or 1 + os.getpid() % 100)
+    given = _given_domain()
+    return 1 + os.getpid() % 100 if given is None else given
+
+
+def meeting_settings(plant: str) -> dict[str, str]:
+    """Return the environment in which the graph's nodes meet: with hardware the user's, whose plant node is there.
+
+    A simulated graph needs nobody else, so it stays on this machine and where nothing is set in a domain of its own.
+    """
+    if plant == HARDWARE:
+        return {DOMAIN: str(_given_domain() or 0)}
+    return {DOMAIN: str(own_domain()), RANGE: "LOCALHOST"}
+
+
+def _given_domain() -> int | None:
+    given = os.environ.get(DOMAIN, "")
+    if given and not (given.isdecimal() and int(given) <= LAST_DOMAIN):
+        raise UserError(f"{DOMAIN} is {given!r}; allowed: a whole number from 0 to {LAST_DOMAIN}, or unset it for 0")
+    return int(given) if given else None
 
 
 def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s: float = 5.0) -> GraphResult:
@@ -42,7 +64,11 @@ def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s
     rows = graph_nodes(options)
     before = set(RunReader(options.run).episode_indices) if options.run.exists() else set()
     wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
+    settings = meeting_settings(options.plant)
     print(describe_graph(options), flush=True)
+    if options.plant == HARDWARE:
+        place = Place(namespace_of(options.namespace), int(settings[DOMAIN]), discovery_range())
+        print(f"your plant node is expected in {place}", flush=True)
     view = LiveView(int(wanted) or None, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:
@@ -50,7 +76,7 @@ def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s
             view.update(status)
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
-        specs = process_specs(rows, options.namespace, Path(folder), own_domain())
+        specs = process_specs(rows, options.namespace, Path(folder), settings)
         log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log) as supervisor:
             supervisor.run(interrupted)
@@ -65,11 +91,12 @@ def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
     return Counter(reader.episode(index).outcome for index in reader.episode_indices if index not in before)
 
 
-def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domain: int) -> list[ProcessSpec]:
+def process_specs(
+    rows: Iterable[NodeEntry], namespace: str, folder: Path, settings: Mapping[str, str]
+) -> list[ProcessSpec]:
     """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
     environment = {
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        **settings,
         "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",
         "RCUTILS_LOGGING_USE_STDOUT": "1",
     }
@@ -86,10 +113,15 @@ def process_specs(rows: Iterable[NodeEntry], namespace: str, folder: Path, domai
     ]
 
 
+def namespace_of(name: str) -> str:
+    """Return a namespace with its leading slash, however it was written."""
+    return f"/{name.strip('/')}"
+
+
 def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
     """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
-    name_space = f"__ns:=/{namespace.strip('/')}"
-    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--ros-args", "-r", name_space]
+    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--ros-args"]
+    command += ["-r", f"__ns:={namespace_of(namespace)}"]
     if parameters:
         path = folder / f"{executable}.yaml"
         path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))

@@ -16,6 +16,8 @@ from lift_ros.errors import UserError
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
+from lift_ros.policies.loading import is_routine
+from lift_ros.policies.routines import find_routine
 from lift_ros.scenario import Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.
@@ -68,6 +70,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     rows = {"arbiter": given | _arbiter(options, plan)}
     if plan.mode is not Mode.EVALUATE:
         rows["logging_policy"] = given
+        _check_routine(options, scenario)
     if plan.has_augmentor or "augmentor" in options.parameters:
         rows["augmentor"] = given | _augmentor(plan, run)
     if options.plant == SIMULATOR:
@@ -132,6 +135,13 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
                 raise UserError(f"{executable} has no parameter {name}; see lift_{executable} --help")
             parameter.check(value)
     check_continuation(options.run, scenario)
+
+
+def _check_routine(options: GraphOptions, scenario: Scenario) -> None:
+    """Refuse a routine that the logging policy would not find, unless another one is set by hand."""
+    name = scenario.logging_policy.name
+    if is_routine(name) and "policy" not in options.parameters.get("logging_policy", {}):
+        find_routine(name)
 
 
 def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:

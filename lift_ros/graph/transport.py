@@ -12,7 +12,10 @@ import os
 
 from lift_ros.scenario import config_folder
 
+DOMAIN = "ROS_DOMAIN_ID"
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+LOCALHOST_ONLY = "ROS_LOCALHOST_ONLY"  # older, and still obeyed
+LOOPBACK = "fastdds-loopback.xml"
 PROFILE = "FASTDDS_DEFAULT_PROFILES_FILE"
 OLD_PROFILE = "FASTRTPS_DEFAULT_PROFILES_FILE"  # the same for Fast DDS 2, which Jazzy has; later ones warn of it
 BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
@@ -42,8 +45,16 @@ def transport_settings() -> dict[str, str]:
         return {}
     if os.environ.get(RANGE, "").upper() != "LOCALHOST":
         return {BUILTIN: "UDPv4"}
-    profile = str(config_folder() / "fastdds-loopback.xml")
+    profile = str(config_folder() / LOOPBACK)
     return {OLD_PROFILE if distribution() == "jazzy" else PROFILE: profile, RANGE: "SYSTEM_DEFAULT"}
+
+
+def discovery_range() -> str:
+    """Return how far nodes of this process look for others, whether or not `prepare_transport` was called before."""
+    profiles = [os.environ.get(name, "") for name in (PROFILE, OLD_PROFILE)]
+    if os.environ.get(LOCALHOST_ONLY) == "1" or any(profile.endswith(LOOPBACK) for profile in profiles):
+        return "LOCALHOST"
+    return os.environ.get(RANGE, "").upper() or "SUBNET"
 
 
 def prepare_transport() -> None:

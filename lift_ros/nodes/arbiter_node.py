@@ -16,6 +16,7 @@ from lift_ros.collection.exchange import Party
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.collection.run_control import Situation, Wish
 from lift_ros.graph import qos
+from lift_ros.graph.meeting import SIGNS, explain_waiting
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER
 from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
@@ -27,6 +28,14 @@ from lift_ros.scenario import AssistSettings, load_scenario
 CHECKS = 10
 SHORTEST_TICK, LONGEST_TICK = 0.002, 0.02
 DEADLINES = {party: f"{party.name.lower()}_deadline" for party in Party if party is not Party.RECORDER}
+# How long somebody may be waited for before people are told why and what to do; nodes need a while to start.
+EXPLAIN_AFTER = 3.0
+WAITED_FOR = {
+    Situation.WAITING_FOR_PLANT: Party.PLANT,
+    Situation.WAITING_FOR_LOGGING_POLICY: Party.LOGGING_POLICY,
+    Situation.WAITING_FOR_MODEL: Party.AUGMENTOR,
+    Situation.WAITING_FOR_RECORDER: Party.RECORDER,
+}
 # What people can call, what it means and what they are answered.
 SERVICES = {
     qos.START: (Wish.RUN, "started"),
@@ -49,6 +58,8 @@ class ArbiterNode(LiftNode):
         self._control = run_control.RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
         self._shown: Situation
+        self._shown_detail = ""
+        self._shown_since = 0.0
         self._commanded_ns = 0
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
@@ -128,7 +139,7 @@ class ArbiterNode(LiftNode):
     def _feed(self, event: run_control.RunEvent) -> None:
         for instruction in self._control.handle(event, time_ns=time.time_ns(), steady_ns=time.monotonic_ns()):
             self._perform(instruction)
-        if self._control.situation is not self._shown or self._control.detail != self.diagnostics.detail:
+        if self._control.situation is not self._shown or self._control.detail != self._shown_detail:
             self._show()
 
     def _perform(self, instruction: run_control.RunInstruction) -> None:
@@ -169,15 +180,19 @@ class ArbiterNode(LiftNode):
             self.get_logger().warning(f"episode {episode.index} aborted after {steps} steps: {episode.reason}")
 
     def _show(self) -> None:
-        self._shown = self._control.situation
-        self.set_status(Status[self._shown.name], self._control.detail)
+        self._shown, self._shown_detail = self._control.situation, self._control.detail
+        self._shown_since = time.monotonic()
+        self.set_status(Status[self._shown.name], self._shown_detail)
         if self._shown is Situation.DONE and self.value("exit_when_done") and not self.ended.done():
             self.ended.set_result(None)
 
     # --- reports and end -------------------------------------------------------------------------------------------
 
     def report(self) -> None:
-        """Add what the machine has ignored."""
+        """Add what the machine has ignored, and where it waits for long, why and what to do."""
+        party = WAITED_FOR.get(self._shown)
+        if party is not None and not self._shown_detail and time.monotonic() - self._shown_since > EXPLAIN_AFTER:
+            self.diagnostics.detail = explain_waiting(party, self.place, self._nodes_like(party))
         for drop, number in self._machine.drops.items():
             self.diagnostics.drops[drop.name.lower().replace("_", " ")] = number
         self.diagnostics.facts.update(
@@ -188,6 +203,12 @@ class ArbiterNode(LiftNode):
         )
         super().report()
 
+    def _nodes_like(self, party: Party) -> dict[str, list[str]]:
+        """Return which nodes publish what a party would publish, by topic, in whatever namespace."""
+        kind = f"lift_ros/msg/{SIGNS[party][1]}"
+        topics = [topic for topic, types in self.get_topic_names_and_types() if kind in types]
+        return {topic: [_full_name(info) for info in self.get_publishers_info_by_topic(topic)] for topic in topics}
+
     def finish(self) -> None:
         """Stop the plant and have the episode under way recorded as far as it came."""
         self._feed(Wish.END)
@@ -195,6 +216,10 @@ class ArbiterNode(LiftNode):
     def finished(self) -> bool:
         """Whether the recorder has confirmed all."""
         return self._control.idle
+
+
+def _full_name(info: Any) -> str:
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 
 def _on_arrival(decode: Callable[[bytes, int], Any]) -> Callable[[bytes], Any]:

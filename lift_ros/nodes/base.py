@@ -25,7 +25,9 @@ from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
+from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
+from lift_ros.graph.transport import discovery_range
 from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
 from lift_ros.nodes.executor import SPIN_SECONDS, make_executor, ros
@@ -58,6 +60,11 @@ class LiftNode(Node):
     def main(cls) -> int:
         """Run a node of this class as a process of its own and return its exit status."""
         return run(cls)
+
+    @property
+    def place(self) -> Place:
+        """Where others can meet this node."""
+        return Place(self.get_namespace(), self.context.get_domain_id(), discovery_range())
 
     # --- parameters ------------------------------------------------------------------------------------------------
 

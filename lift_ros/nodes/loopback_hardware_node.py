@@ -1,4 +1,4 @@
-"""Executable `loopback_hardware`: an example of a hardware plant; copy it and talk to your rig where it pretends to."""
+"""Executable `loopback_hardware`: pretends to be a rig that moves in real time, to try a graph without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LoopbackHardware(PlantNode):
     """A rig that goes where it is told to, in its own time; it measures its position and knows no goal."""
 
     executable = "loopback_hardware"
-    summary = "a plant: pretends to be a rig that moves in real time; an example for hardware of your own"
+    summary = "a plant: pretends to be a rig of any size that moves in real time; rigs read theirs from a scenario"
 
     def make_limits(self) -> Limits:
         """Switch the rig on and say what it can do."""

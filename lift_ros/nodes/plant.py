@@ -1,13 +1,15 @@
 """The base of every plant node, simulated or real: safety, numbering of commands and the watchdog.
 
-For hardware derive from `PlantNode` and write `make_limits`, `begin`, `move`, `read` and `hold`; `moving` too if a move
-takes time. `loopback_hardware_node.py` is an example to copy.
+For hardware derive from `PlantNode` and write `begin`, `move`, `read` and `hold`; `switch_on` too where there is
+something to connect to, and `moving` if a move takes time. What the plant can do stands in the scenario alone, which
+the parameter `scenario` names. docs/your-own-rig.md has an example to copy.
 """
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,13 @@ from std_srvs.srv import SetBool
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Refusal, Reset
 from lift_ros.collection.proposals import refusal_of
+from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.positioning.problem import Limits, Observed
+from lift_ros.scenario import Scenario, load_scenario
 
 MOTION_POLL_SECONDS = 0.002
 WATCHDOG_CHECKS = 10  # in one watchdog time
@@ -33,6 +37,7 @@ class PlantNode(LiftNode):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.limits = self.make_limits()
+        self.switch_on()
         self._episode: int | None = None
         self._seed = 0
         self._executed = 0
@@ -49,12 +54,27 @@ class PlantNode(LiftNode):
         self._motion_timer.cancel()
         self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
         self.set_status(Status.READY)
+        self._say_that_it_is_up()
 
     # --- what a plant is -------------------------------------------------------------------------------------------
 
-    @abstractmethod
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario that the parameter of this name gives; refuses where it gives none."""
+        name = self._values.get("scenario", "")
+        if not name:
+            raise UserError(
+                "parameter scenario is empty; allowed: the scenario file that says what this plant can do, the same as "
+                "for lift run (--ros-args -p scenario:=FILE)"
+            )
+        return load_scenario(name)
+
     def make_limits(self) -> Limits:
-        """Connect to what moves and return what it can do; called once, parameters are known by then."""
+        """Return what the plant can do: what its scenario says. Called once, before `switch_on`; seldom overridden."""
+        return self.scenario.limits
+
+    def switch_on(self) -> None:
+        """Connect to what moves; called once, parameters, `scenario` and `limits` are known by then."""
 
     @abstractmethod
     def begin(self, seed: int) -> None:
@@ -75,6 +95,14 @@ class PlantNode(LiftNode):
     @abstractmethod
     def hold(self) -> None:
         """Stop and stay; may be called at any time, also while moving and more than once."""
+
+    def _say_that_it_is_up(self) -> None:
+        limits, place = self.limits, self.place
+        self.get_logger().info(
+            f"the plant is up: it listens to {place.topic(qos.COMMAND)} and answers on {place.topic(qos.OBSERVATION)} "
+            f"({place}); observations of {limits.observation_size} and actions of {limits.action_size} entries, "
+            f"at most {limits.action_radius:g} long"
+        )
 
     # --- commands --------------------------------------------------------------------------------------------------
 

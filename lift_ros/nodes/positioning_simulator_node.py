@@ -9,7 +9,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
 from lift_ros.nodes.plant import PlantNode
 from lift_ros.positioning.problem import Limits, Observed, Problem
-from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.scenario import Scenario
 
 
 class PositioningSimulator(PlantNode):
@@ -29,7 +29,7 @@ class PositioningSimulator(PlantNode):
 
     def make_limits(self) -> Limits:
         """Build the simulation and return its limits."""
-        scenario = load_scenario(self.value("scenario"))
+        scenario = self.scenario
         if scenario.plant.kind not in self.kinds:
             raise UserError(
                 f"scenario {scenario.name} has a plant of kind {scenario.plant.kind!r}, "

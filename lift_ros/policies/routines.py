@@ -89,7 +89,7 @@ class WatchedPolicy:
 
 def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> Policy:
     """Return the routine that "module:Name" names, called with these keyword arguments."""
-    target = _find(spec)
+    target = find_routine(spec)
     is_class = inspect.isclass(target)
     if not is_class and not inspect.isgeneratorfunction(target):
         raise UserError(
@@ -111,7 +111,8 @@ def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> P
 _METHODS = {"reset": "it forgets all internal state", "act": "it takes an observation and returns an action"}
 
 
-def _find(spec: str) -> Any:
+def find_routine(spec: str) -> Any:
+    """Return the class or function that "module:Name" names, or say why it cannot be had."""
     module_name, _, attribute = spec.partition(":")
     if not module_name or not attribute.isidentifier():
         raise UserError(f'routine {spec!r} is not of the form "my_package.my_module:MyRoutine"')
@@ -121,7 +122,8 @@ def _find(spec: str) -> Any:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise UserError(f"routine {spec}: module {module_name!r} needs {error.name!r}: install it") from error
         raise UserError(
-            f"routine {spec}: there is no module {error.name!r}: check the spelling, or add its folder to PYTHONPATH"
+            f"routine {spec}: there is no module {error.name!r} in this terminal: source the workspace that has it "
+            f"(source install/setup.bash), check the spelling, or add its folder to PYTHONPATH"
         ) from error
     except Exception as error:
         raise UserError(f"routine {spec}: importing {module_name!r} failed: {type(error).__name__}: {error}") from error

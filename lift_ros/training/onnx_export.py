@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,29 @@ def export_onnx(model: str | Path, out: str | Path) -> None:
     write_bytes(out, graph.serialise(policy))
 
 
+def metadata(policy: LearnedPolicy) -> dict[str, str]:
+    """Return what whoever runs the graph must know, as texts: what ONNX cannot say itself is JSON."""
+    scenario = policy.description.get("scenario") or {}  # models of 0.1.0, or of runs without one, name none
+    given, units = policy.inputs, scenario.get("units") or {}
+    scaling = {
+        "mean": given.mean.tolist(),
+        "deviation": given.deviation.tolist(),
+        "switches": given.switches.tolist(),
+        "applied": "inside the graph: give observations as the plant reports them",
+    }
+    return {
+        "model_sha256": policy.hash,
+        "algorithm": policy.algorithm,
+        "lift_ros": str(policy.description.get("lift_ros", "")),
+        "action_radius": repr(policy.action_radius),
+        "action_unit": str(units.get("length", "")),
+        "observation_units": json.dumps(units.get("observations", [])),
+        "observation_scaling": json.dumps(scaling),
+        "scenario": str(scenario.get("name", "")),
+        "scenario_parameters": json.dumps({name: value for name, value in scenario.items() if name != "name"}),
+    }
+
+
 class _Graph:
     """Collects nodes and constants; names of intermediate values are numbered."""
 
@@ -79,6 +103,6 @@ class _Graph:
         model = helper.make_model(
             graph, producer_name="lift_ros", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
-        helper.set_model_props(model, {"model_sha256": policy.hash, "algorithm": policy.algorithm})
+        helper.set_model_props(model, metadata(policy))
         self._onnx.checker.check_model(model)
         return bytes(model.SerializeToString())

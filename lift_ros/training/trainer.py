@@ -23,6 +23,7 @@ from lift_ros.policies.inputs import fit_inputs
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
 from lift_ros.policies.model_file import Tensors, pack, write_bytes
 from lift_ros.progress import Progress
+from lift_ros.scenario import Scenario
 from lift_ros.shortcuts.motion import Motion, choose_motion
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
@@ -79,8 +80,9 @@ def train(
     options = TrainingOptions() if options is None else options
     if resume and out is None:
         raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
+    scenario = None
     if isinstance(episodes, RecordedRuns):
-        arrays, sources = episodes.arrays, episodes.sources
+        arrays, sources, scenario = episodes.arrays, episodes.sources, episodes.scenario
     else:
         arrays, sources = episodes_to_arrays(episodes), []
     spared = held_out(len(arrays), options.held_out, options.seed)
@@ -99,7 +101,7 @@ def train(
         # Our CQL brings threads of its own and computes the same numbers with any number of them.
         torch.set_num_threads(1 if options.algorithm == "CQL" else threads)
         stack.enter_context(torch.random.fork_rng(devices=[]))
-        run = _Run(data, motion, options, action_radius, sources, threads, path, tensorboard)
+        run = _Run(data, motion, options, action_radius, sources, scenario, threads, path, tensorboard)
         stack.callback(run.close)
         if resume:
             run.resume()
@@ -117,11 +119,13 @@ class _Run:
         options: TrainingOptions,
         action_radius: float,
         sources: list[dict[str, Any]],
+        scenario: Scenario | None,
         threads: int,
         path: Path | None,
         tensorboard: str | Path | None,
     ) -> None:
         self._options = options
+        self._scenario = None if scenario is None else {"name": scenario.name, **scenario.as_dict()}
         self._path = path
         self._sources = sources
         self._writer = _summary_writer(tensorboard)
@@ -256,6 +260,7 @@ class _Run:
             "action_size": self._sizes[1],
             "action_radius": self._action_radius,
             "critics": critics,
+            "scenario": self._scenario,  # of the runs, if they have one in common
             "training": {
                 "options": self._identity["options"],
                 "updates": progressed.done,

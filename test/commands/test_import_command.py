@@ -46,9 +46,43 @@ def test_report_for_programs(bag: Path, capsys: pytest.CaptureFixture[str]) -> N
     }
 
 
-def test_topics_are_listed(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", str(bag), "--topics"]) == 0
-    assert "/move  foreign_rig/msg/Move" in capsys.readouterr().out
+def test_topics_are_shown_with_counts_rates_types_and_fields(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(bag), "--topics", "--mapping", str(bag.parent / "new.yaml")]) == 0
+    output = capsys.readouterr().out
+    assert "/move  foreign_rig/msg/Move  7 messages, 10 Hz\n    delta[0:2], phase (text), header\n" in output
+    assert (
+        "/tool  geometry_msgs/msg/PointStamped  41 messages, 50 Hz\n    point.x, point.y, point.z, header\n" in output
+    )
+
+
+def test_topics_for_programs(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(bag), "--topics", "--json", "--mapping", str(bag.parent / "new.yaml")]) == 0
+    move = {entry["topic"]: entry for entry in json.loads(capsys.readouterr().out)}["/move"]
+    assert (move["typename"], move["messages"], move["rate"]) == ("foreign_rig/msg/Move", 7, pytest.approx(10))
+    assert ["delta", "float64", 2] in move["fields"]
+
+
+def test_the_proposed_mapping_imports_as_it_stands(
+    bag: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = bag.parent / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert main(["import", "--topics", str(bag)]) == 0
+    assert "mapping.yaml written" in capsys.readouterr().err
+    assert main(["import", str(bag), "--mapping", "mapping.yaml", "--out", "run"]) == 0
+    episodes = list(RunReader(folder / "run"))
+    assert [len(episode.steps) for episode in episodes] == [5, 2]
+    assert episodes[0].steps[0].action.tolist() == pytest.approx([-0.2, -0.4])
+    assert "# reward: {topic: /score, field: data}" in (folder / "mapping.yaml").read_text()
+
+
+def test_a_mapping_that_is_there_is_not_touched(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mapping = bag.parent / "mapping.yaml"
+    assert main(["import", "--topics", str(bag), "--mapping", str(mapping)]) == 0
+    shown = capsys.readouterr()
+    assert "/move" in shown.out and "exists and was left as it is" in shown.err
+    assert mapping.read_text() == MAPPING
 
 
 def test_mistakes_exit_with_2_and_one_sentence(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:

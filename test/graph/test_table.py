@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -192,6 +193,19 @@ def test_a_model_that_does_not_fit_the_plant_is_refused_before_anything_starts(t
         rows(model=tmp_path / "model")
 
 
+def test_a_routine_of_a_workspace_that_is_not_sourced_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    scenario = tmp_path / "rig.yaml"
+    scenario.write_text(
+        "plant: {kind: hardware, observation_size: 2, action_size: 2, action_radius: 0.4, threshold: 0.02}\n"
+        "logging_policy: {name: a_package_of_nobody.routine:search}\n"
+    )
+    rig: dict[str, Any] = {"scenario": str(scenario), "plant": "hardware", "p": 0.0}
+    with pytest.raises(UserError, match=r"no module 'a_package_of_nobody' in this terminal: source the workspace"):
+        rows(**rig)
+    by_hand = {"logging_policy": {"policy": "coordinate_walk"}}
+    assert "logging_policy" in rows(**rig, parameters=by_hand)
+
+
 def test_facts_of_the_run_name_scenario_and_seed() -> None:
     facts = json.loads(str(rows(seed=5)["recorder"].parameters["facts"]))
     assert facts["scenario"] == "po-blend-d2"
@@ -212,8 +226,10 @@ def test_parameter_files_keep_types(tmp_path: Path) -> None:
     assert written == {"/**": {"ros__parameters": parameters}}
 
 
-def test_every_process_is_kept_on_this_machine_and_in_one_domain(tmp_path: Path) -> None:
-    specs = process_specs(list(rows().values()), "lift", tmp_path, domain=42)
+def test_every_process_gets_the_settings_with_which_all_of_them_meet(tmp_path: Path) -> None:
+    specs = process_specs(
+        list(rows().values()), "lift", tmp_path, {"ROS_DOMAIN_ID": "42", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    )
     assert {spec.environment["ROS_DOMAIN_ID"] for spec in specs} == {"42"}
     assert {spec.environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] for spec in specs} == {"LOCALHOST"}
     assert specs[-1].name == "monitor"
@@ -224,14 +240,14 @@ def test_every_executable_of_the_table_is_a_module() -> None:
         assert (ROOT / "lift_ros" / "nodes" / f"{executable}_node.py").is_file()
 
 
-@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+@pytest.mark.parametrize("name", ["assist", "collect", "evaluate", "fetch"])
 def test_launch_files_build_on_the_same_table(name: str) -> None:
     tree = ast.parse((ROOT / "launch" / f"{name}.launch.py").read_text())
     imports = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert "lift_ros.graph.launch_description" in imports
 
 
-@pytest.mark.parametrize("name", ["collect", "evaluate", "fetch"])
+@pytest.mark.parametrize("name", ["assist", "collect", "evaluate", "fetch"])
 def test_launch_files_describe_the_graph(name: str) -> None:
     pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; it comes with a ROS installation")
     import runpy

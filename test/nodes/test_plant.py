@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from std_srvs.srv import SetBool
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Refusal, Reset
+from lift_ros.errors import UserError
+from lift_ros.graph.parameters import PLANT_PARAMETERS
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
 from lift_ros.nodes.plant import PlantNode
@@ -235,3 +238,53 @@ def test_a_simulator_refuses_nothing_that_its_problem_would_execute() -> None:
         for step in range(20):  # far beyond the border, where it stops by itself
             node._on_command(Move(0, step, np.array([radius, 0.0])))
         assert {answer.refusal for answer in answers.take()} == {0}
+
+
+class Stage(PlantNode):
+    """A rig that leaves its limits to the scenario, as its author should."""
+
+    executable = "stage"
+    summary = "for tests"
+    parameters = PLANT_PARAMETERS
+    known_when_switched_on = 0.0
+
+    def switch_on(self) -> None:
+        self.known_when_switched_on = self.limits.action_radius
+
+    def begin(self, seed: int) -> None:
+        pass
+
+    def move(self, action: Any) -> None:
+        pass
+
+    def read(self) -> Observed:
+        return Observed(values=np.zeros(3), position=np.zeros(2))
+
+    def hold(self) -> None:
+        pass
+
+
+def test_what_a_rig_can_do_stands_in_its_scenario_alone(tmp_path: Path) -> None:
+    scenario = tmp_path / "stage.yaml"
+    scenario.write_text(
+        "plant: {kind: hardware, observation_size: 3, action_size: 2, action_radius: 0.4, threshold: 0.02,"
+        " workspace_low: [-1, -1], workspace_high: [1, 1]}\n"
+        "logging_policy: {name: a_package.not_sourced:here}\n"
+    )
+    with lone_node(Stage, scenario=str(scenario)) as stage:
+        limits = stage.limits
+        assert (limits.observation_size, limits.action_size, limits.action_radius) == (3, 2, 0.4)
+        assert limits.workspace is not None
+        assert limits.workspace[1].tolist() == [1.0, 1.0]
+        assert stage.scenario.threshold == 0.02
+        assert stage.known_when_switched_on == 0.4
+        answers = Kept(msg.Observation)
+        stage._publisher = answers
+        stage._on_command(Reset(0, 1))
+        stage._on_command(Move(0, 0, np.array([0.41, 0.0])))
+        assert [answer.refusal for answer in answers.take()] == [0, int(Refusal.TOO_LONG)]
+
+
+def test_a_rig_without_a_scenario_is_told_to_name_it() -> None:
+    with pytest.raises(UserError, match="parameter scenario is empty.*-p scenario:=FILE"), lone_node(Stage):
+        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -95,15 +95,32 @@ class ForeignBag:
 
     def decoded(self, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield the received times and decoded messages of one topic; what cannot be decoded is counted."""
-        store, typename = self.types(topic), self.typename(topic)
-        decode = store.deserialize_ros1 if isinstance(self._reader, Reader1) else store.deserialize_cdr
+        decode = self.decoder(topic)
         for time, data in self.messages(topic, start, stop):
             try:
-                message = decode(data, typename)
+                message = decode(data)
             except Exception:  # generated decoders raise struct, index, unicode and assertion errors alike
                 self.dropped[f"{topic}: message cannot be decoded"] += 1
                 continue
             yield time, message
+
+    def decoder(self, topic: str) -> Callable[[bytes], Any]:
+        """Return what decodes the messages of a topic."""
+        store, typename = self.types(topic), self.typename(topic)
+        decode = store.deserialize_ros1 if isinstance(self._reader, Reader1) else store.deserialize_cdr
+        return lambda data: decode(data, typename)
+
+    def overview(self) -> dict[str, tuple[list[int], bytes]]:
+        """Return when the messages of each topic were received, and the first of them, in one pass through the bag."""
+        times: dict[str, list[int]] = {topic: [] for topic in self._connections}
+        first: dict[str, bytes] = {}
+        try:
+            for connection, time, data in self._reader.messages():
+                times[connection.topic].append(time)
+                first.setdefault(connection.topic, data)
+        except Exception as error:  # as in `messages`
+            raise UserError(f"bag {self.path} is damaged: {error!r}; try `mcap recover`") from error
+        return {topic: (received, first.get(topic, b"")) for topic, received in times.items()}
 
 
 @contextmanager
@@ -172,6 +189,37 @@ def fields_of(types: Typestore, typename: str, depth: int = DEPTH) -> Iterator[s
         else:
             for below in fields_of(types, str(inner), depth - 1):
                 yield f"{name}{'[]' if array else ''}.{below}"
+
+
+class Field(NamedTuple):
+    """A value of a message: the path to it, its type, and how many there are (1 unless it is an array)."""
+
+    path: str
+    kind: str
+    size: int
+
+
+def values_of(types: Typestore, typename: str, message: Any, depth: int = DEPTH) -> Iterator[Field]:
+    """Yield all values of a message with paths that `check_path` takes; of arrays of messages only the first."""
+    definitions = types.fielddefs[typename][1]
+    for name, definition in definitions:
+        array, is_message, inner = _element(definition)
+        value = getattr(message, name)
+        if not is_message:
+            yield from _entries(message, name, str(inner[0]), len(value) if array else 1)
+        elif depth and (not array or len(value)):
+            prefix, content = (f"{name}[0]", value[0]) if array else (name, value)
+            for below in values_of(types, str(inner), content, depth - 1):
+                yield below._replace(path=f"{prefix}.{below.path}")
+
+
+def _entries(message: Any, name: str, kind: str, size: int) -> Iterator[Field]:
+    """Yield one field, or one per entry where the message names its entries, as joint states do."""
+    names = getattr(message, "name", None)
+    if name != "name" and isinstance(names, list) and names and len(names) == size:
+        yield from (Field(f"{name}[name={entry}]", kind, 1) for entry in names)
+    else:
+        yield Field(name, kind, size)
 
 
 def check_path(bag: ForeignBag, topic: str, path: str, *, numeric: bool = True) -> FieldPath:
