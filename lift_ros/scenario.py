@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ TOP_KEYS = {
     "collection": Key(dict, {}),
     "assist": Key(dict, {}),
     "training": Key(dict, {}),
+    "units": Key(dict, {}),
 }
 POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
 COLLECTION_KEYS = {
@@ -68,6 +69,11 @@ TRAINING_KEYS = {
     "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
     # insist on recorded ones, or label those that nobody measured in hindsight
     "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
+}
+# What numbers are called in tables and plots; nothing is converted.
+UNITS_KEYS = {
+    "length": Key(str, ""),
+    "observations": Key(list, [], entries=str),
 }
 
 
@@ -115,6 +121,14 @@ DEFAULT_ASSIST = AssistSettings()
 
 
 @dataclass(frozen=True)
+class Units:
+    """In what a plant's numbers are measured, as far as its scenario says."""
+
+    length: str = UNITS_KEYS["length"].default  # of positions and what is compared with them: radius, threshold, reward
+    observations: list[str] = field(default_factory=list)  # one per entry, or none at all
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -125,6 +139,7 @@ class Scenario:
     collection: CollectionSettings
     assist: AssistSettings
     training: dict[str, Any]  # by TRAINING_KEYS
+    units: Units = field(default=Units(), compare=False)  # names alone: they make no other experiment
 
     @property
     def limits(self) -> Limits:
@@ -212,6 +227,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         collection=CollectionSettings(**collection),
         assist=AssistSettings(**check_mapping(top["assist"], ASSIST_KEYS, f"{source}: assist")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
+        units=_parse_units(top["units"], PLANTS[plant.kind].limits(plant.parameters).observation_size, source),
     )
     step = scenario.logging_policy.arguments.get("step")
     if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:
@@ -232,6 +248,17 @@ def _parse_plant(data: dict[str, Any], source: str) -> PlantSettings:
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     return PlantSettings(kind, parameters)
+
+
+def _parse_units(data: dict[str, Any], observation_size: int, source: str) -> Units:
+    units = check_mapping(data, UNITS_KEYS, f"{source}: units")
+    named = len(units["observations"])
+    if named not in (0, observation_size):
+        raise UserError(
+            f"{source}: units.observations names {named} units; allowed: one for each of the {observation_size} "
+            'entries of an observation ("" where there is none), or []'
+        )
+    return Units(**units)
 
 
 def config_folder() -> Path:
