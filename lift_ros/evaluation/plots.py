@@ -181,7 +181,7 @@ def plot_trajectories(
     scale = PANEL if len(pairs) > 1 else 1.6 * PANEL
     notes = [f" (the first {AXES_LIMIT} of {size} axes)" if size > AXES_LIMIT else "", _count(shown, episodes)]
     if found.left_out:
-        notes.append(f"; {found.left_out} whose goal is unknown are left out")
+        notes.append(f"; {found.left_out} without a known goal left out")
     figure = make_figure(scale * columns, scale * rows, title + "".join(notes))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel in panels[len(pairs) :]:
