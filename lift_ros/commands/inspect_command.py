@@ -20,7 +20,15 @@ from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
 from lift_ros.evaluation.run_facts import threshold_of, units_of
-from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
+from lift_ros.evaluation.run_summary import (
+    EPISODE_COLUMNS,
+    PHASE_COLUMNS,
+    RUN_COLUMNS,
+    SCORE_COLUMNS,
+    RunSummary,
+    summarise_phases,
+    summarise_run,
+)
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
 from lift_ros.scenario import load_scenario
@@ -105,7 +113,8 @@ def add_scores(arguments: argparse.Namespace, runs: list[Run]) -> None:
         summary.scores = score
 
 
-def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
+def _print_tables(runs: list[Run], *, everything: bool) -> None:
+    summaries = [summary for summary, _ in runs]
     for summary in summaries:
         shown = summary.table if everything else summary.table[:SHOWN_EPISODES]
         print(f"{summary.run}\n{attribute_table(EPISODE_COLUMNS, shown)}")
@@ -114,7 +123,10 @@ def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
         for reason in summary.left_out:
             print(f"left out {reason}")
         print()
-    print(f"{attribute_table(RUN_COLUMNS, summaries)}\n\n{attribute_table(SCORE_COLUMNS, summaries)}")
+    print(attribute_table(RUN_COLUMNS, summaries))
+    if phases := [phase for summary, episodes in runs for phase in summarise_phases(summary, episodes)]:
+        print(f"\n{attribute_table(PHASE_COLUMNS, phases)}")
+    print(f"\n{attribute_table(SCORE_COLUMNS, summaries)}")
     if all(summary.scores is None or math.isnan(summary.scores.trajectory_quality) for summary in summaries):
         print(
             "Trajectory quality needs rewards that are distances to the goal, or --lowest-return and --highest-return."
@@ -183,7 +195,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
         return 0
     if arguments.runs:
-        _print_tables(result["runs"], everything=arguments.all)
+        _print_tables(runs, everything=arguments.all)
         print(f"\n{motion_table(result['motion'])}")
     if result.get("shortcuts"):
         print(f"\n{shortcut_table(result['shortcuts'])}\n{SHORTCUT_NOTE}")

@@ -266,16 +266,16 @@ def _drawings(content: ReportContent) -> Iterator[Drawing]:
 
 def _section(drawing: Drawing) -> str:
     """Return a figure for light and for dark pages with its caption, or the caption alone."""
-    head, caption = f"<h2>{html.escape(drawing.title)}</h2>", html.escape(drawing.caption)
+    title, caption = html.escape(drawing.title), html.escape(drawing.caption)
     if drawing.draw is None:
-        return f"{head}<p class=lead>{caption}</p>"
+        return f"<h2>{title}</h2><p class=lead>{caption}</p>"
     with theme(dark=False):
         light = data_uri(drawing.draw())
     with theme(dark=True):
         dark = data_uri(drawing.draw())
     return (
-        f'{head}<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img alt="{caption}" src="{light}"></picture><figcaption>{caption}</figcaption></figure>'
+        f'<h2>{title}</h2><figure><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img alt="{title}" src="{light}"></picture><figcaption>{caption}</figcaption></figure>'
     )
 
 
