@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,24 @@ def repeat_commands(
             trained.add(hash_of_model)
             lines.append(_train(*known[hash_of_model], runs))
 
-    for run, (facts, episodes) in runs.items():
-        train(str(facts.get("model", "")))
-        lines += _record(run, facts, episodes, {name: path for name, (path, _) in known.items()})
+    for run, (recorded, episodes) in runs.items():
+        for facts, last in _stretches(recorded, episodes):
+            train(str(facts.get("model", "")))
+            lines += _record(run, facts, last, {name: path for name, (path, _) in known.items()})
     for name in known:
         train(name)
     words: list[object] = ["report", *runs, *(["--model", *models] if models else []), *(["--out", out] if out else [])]
     return [*lines, _lift(*words)]
+
+
+def _stretches(facts: Facts, episodes: int) -> Iterator[tuple[Facts, int]]:
+    """Yield the facts of each part of a run that was recorded at once, and how many episodes the run then had."""
+    latest = {name: value for name, value in facts.items() if name != "continuations"}
+    for change in facts.get("continuations", ()):
+        if change["from_episode"]:
+            yield latest, change["from_episode"]
+        latest = latest | change["facts"]
+    yield latest, episodes
 
 
 def _record(run: Path, facts: Facts, episodes: int, models: Mapping[str, Path]) -> list[str]:

@@ -102,3 +102,13 @@ def test_what_the_records_do_not_tell_is_said(tmp_path: Path) -> None:
     model = CollectionPlan.make(scenario).facts(scenario, seed=0, made_by="collect") | {"model": "ab" * 32}
     comment, command, _ = repeat_commands({run: (model, 1)}, [])
     assert "hash abababababababab" in comment and "--model MODEL" in command
+
+
+def test_a_run_that_was_gone_on_with_takes_a_command_for_each_part() -> None:
+    scenario = load_scenario("po-blend-d2")
+    facts = CollectionPlan.make(scenario, p=0.0).facts(scenario, seed=2, made_by="graph")
+    later = {"p": 0.3, "augmentation": RANDOM, "seed": 4}
+    facts = facts | {"continuations": [{"from_episode": 5, "facts": later}]}
+    first, second, _ = repeat_commands({Path("a"): (facts, 8)}, [])
+    assert first == "lift run --scenario po-blend-d2 --out a --episodes 5 --seed 2 --p 0"
+    assert second == f"lift run --scenario po-blend-d2 --out a --episodes 8 --seed 4 --p 0.3 --augmentation {RANDOM}"
