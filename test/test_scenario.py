@@ -204,3 +204,31 @@ def test_the_secant_policy_can_be_a_scenarios_routine() -> None:
     assert scenario.logging_policy.arguments == {"action_radius": 0.3, "goal": None, "gain": 1.0}
     (episode,) = collect(scenario, episodes=1, seed=0, progress=False)
     assert episode.outcome is Outcome.REACHED and len(episode.steps) < 20
+
+
+def test_units_are_names_that_change_nothing_else() -> None:
+    data = yaml.safe_load(GOOD)
+    named = parse_scenario({**data, "units": {"length": "mm", "observations": ["V", ""]}}, "own", "own.yaml")
+    assert (named.units.length, named.units.observations) == ("mm", ["V", ""])
+    assert parse_scenario(named.as_dict(), "own", "facts").units == named.units
+    plain = parse_scenario(data, "own", "own.yaml")
+    assert (plain.units.length, plain.units.observations) == ("", [])
+    assert plain == named  # runs of both are runs of one scenario
+
+
+@pytest.mark.parametrize(
+    ("units", "message"),
+    [
+        ({"length": 3}, "units.length is 3; allowed: text"),
+        ({"lenght": "mm"}, "length"),
+        ({"observations": ["V"]}, "units.observations names 1 units; allowed: one for each of the 2"),
+        ({"observations": "V"}, "units.observations is 'V'; allowed: a list of texts"),
+    ],
+)
+def test_wrong_units_are_refused(units: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_scenario({**yaml.safe_load(GOOD), "units": units}, "own", "own.yaml")
+
+
+def test_the_arm_moves_in_metres() -> None:
+    assert {load_scenario(name).units.length for name in ("fetch-reach", "fetch-touch-and-place")} == {"m"}

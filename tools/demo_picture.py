@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from lift_ros.bags.reader import read_run
-from lift_ros.evaluation import report
 from lift_ros.evaluation.phases import split_phases
+from lift_ros.evaluation.report_figures import steps_per_episode, trajectories
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.png"
 
@@ -18,10 +18,10 @@ PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.png"
 def main(folder: Path) -> None:
     """Put the paths above the steps of each episode."""
     phases = split_phases([*read_run(folder / "run"), *read_run(folder / "evaluation")])
-    figures = [report.trajectories(phases), report.steps_per_episode(phases)]
     pictures = []
-    for figure in figures:
-        assert figure is not None
+    for drawing in (trajectories(phases), steps_per_episode(phases)):
+        assert drawing.draw is not None
+        figure = drawing.draw()
         figure.set_size_inches(9, 3.3)
         figure.savefig(PICTURE)
         pictures.append(cv2.imread(str(PICTURE)))

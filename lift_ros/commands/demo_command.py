@@ -71,12 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in ("scenario", "seed", "walk", "lift", "evaluation", "updates")}
     words = " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
     parameters = {"demo": {**given, "seconds": round(seconds, 1)}}
-    content = collect_content(
-        [collected, evaluated], models=[model], parameters=parameters, commands=[f"lift demo {words}"]
-    )
-    write_report(content, folder / "report.html")
-    print(f"\n{text_table(content.episodes)}\n")
-    print(f"report: {folder / 'report.html'} (opens offline in any browser); whole story: {seconds:.0f} s")
+    page = folder / "report.html"
+    commands = [f"lift demo {words}"]
+    runs = [collected, evaluated]
+    content = collect_content(runs, models=[model], parameters=parameters, commands=commands, out=page)
+    write_report(content, page)
+    print(f"\n{text_table(content.episodes, content.units.length)}\n")
+    print(f"report: {page} (opens offline in any browser); whole story: {seconds:.0f} s")
     return 0 if any(episode.outcome == Outcome.REACHED for episode in read_run(evaluated)) else 1
 
 

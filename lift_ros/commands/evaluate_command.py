@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from lift_ros.commands.output_files import check_writable
 from lift_ros.console import fold, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, compare, comparison_table, yardsticks
@@ -36,6 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, print the table and draw the plot."""
+    if arguments.plot is not None:
+        check_writable(arguments.plot)
     if any(seed < 0 for seed in arguments.seeds):
         raise UserError(f"a seed is {min(arguments.seeds)}, but seeds must be 0 or more")
     return _by_runs(arguments) if arguments.run else _in_scenario(arguments)
@@ -56,7 +59,7 @@ def _in_scenario(arguments: argparse.Namespace) -> int:
         from lift_ros.evaluation.plots import plot_convergence
 
         threshold = float(scenario.plant.parameters["threshold"])
-        plot_convergence(arguments.plot, results, threshold, scenario.name)
+        plot_convergence(arguments.plot, results, threshold, scenario.name, scenario.units.length)
     if arguments.json:
         content = {
             "scenario": scenario.name,
@@ -67,7 +70,7 @@ def _in_scenario(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(content))
     else:
-        print(comparison_table(results))
+        print(comparison_table(results, scenario.units.length))
         if arguments.plot is not None:
             print(f"convergence plot: {arguments.plot}")
     return 0

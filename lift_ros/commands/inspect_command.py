@@ -10,16 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
 from lift_ros.console import attribute_table, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import Expertness, measure_expertness
+from lift_ros.evaluation.labelled import label_episodes
 from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
-from lift_ros.evaluation.run_summary import EPISODE_COLUMNS, RUN_COLUMNS, SCORE_COLUMNS, RunSummary, summarise_run
+from lift_ros.evaluation.run_facts import threshold_of, units_of
+from lift_ros.evaluation.run_summary import (
+    EPISODE_COLUMNS,
+    PHASE_COLUMNS,
+    RUN_COLUMNS,
+    SCORE_COLUMNS,
+    RunSummary,
+    summarise_phases,
+    summarise_run,
+)
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
 from lift_ros.scenario import load_scenario
@@ -61,30 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def load_run(path: Path, *, skip_bad: bool) -> Run:
-    """Read a run and sum it up, with rewards in hindsight where none were measured.
-
-    Pictures are let go, since tables need none.
-    """
+    """Read a run and sum it up, with rewards in hindsight where none were measured."""
     reader = RunReader(path, skip_bad=skip_bad)
-    episodes: list[Episode] = []
-    labelled_count = unknown = 0
-    for episode in reader:
-        for step in episode.steps:
-            step.image = None
-        episode.final_image = None
-        if math.isnan(episode.episode_return):
-            labelled, _ = hindsight([episode])
-            labelled_count += len(labelled)
-            unknown += not labelled
-            episode = labelled[0] if labelled else episode
-        episodes.append(episode)
-    rewards = "hindsight" if labelled_count else "measured"
-    if unknown:
-        rewards += f", {unknown} unknown"
-    if unknown == len(episodes):
-        rewards = "unknown"
+    found = label_episodes(reader)
     left_out = [str(entry) for entry in reader.left_out]
-    return summarise_run(str(path), episodes, rewards=rewards, facts=reader.facts, left_out=left_out), episodes
+    summary = summarise_run(str(path), found.episodes, rewards=found.rewards, facts=reader.facts, left_out=left_out)
+    return summary, found.episodes
 
 
 def action_radius(runs: list[Run]) -> float | None:
@@ -122,7 +113,8 @@ def add_scores(arguments: argparse.Namespace, runs: list[Run]) -> None:
         summary.scores = score
 
 
-def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
+def _print_tables(runs: list[Run], *, everything: bool) -> None:
+    summaries = [summary for summary, _ in runs]
     for summary in summaries:
         shown = summary.table if everything else summary.table[:SHOWN_EPISODES]
         print(f"{summary.run}\n{attribute_table(EPISODE_COLUMNS, shown)}")
@@ -131,7 +123,10 @@ def _print_tables(summaries: list[RunSummary], *, everything: bool) -> None:
         for reason in summary.left_out:
             print(f"left out {reason}")
         print()
-    print(f"{attribute_table(RUN_COLUMNS, summaries)}\n\n{attribute_table(SCORE_COLUMNS, summaries)}")
+    print(attribute_table(RUN_COLUMNS, summaries))
+    if phases := [phase for summary, episodes in runs for phase in summarise_phases(summary, episodes)]:
+        print(f"\n{attribute_table(PHASE_COLUMNS, phases)}")
+    print(f"\n{attribute_table(SCORE_COLUMNS, summaries)}")
     if all(summary.scores is None or math.isnan(summary.scores.trajectory_quality) for summary in summaries):
         print(
             "Trajectory quality needs rewards that are distances to the goal, or --lowest-return and --highest-return."
@@ -154,10 +149,12 @@ def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[
 
     for label, (summary, episodes) in zip(labels, runs, strict=True):
         moved = [episode for episode in episodes if episode.steps]
+        units = units_of(summary.facts)
         if moved:
-            plot_trajectories(moved, place(label, "trajectories"), summary.run)
+            plot_trajectories(moved, place(label, "trajectories"), summary.run, units)
         if any(np.isfinite(distances(episode)).any() for episode in moved):
-            plot_distances(moved, place(label, "distances"), summary.run)
+            lengths: Any = {"threshold": threshold_of(summary.facts), "unit": units.length}
+            plot_distances(moved, place(label, "distances"), summary.run, **lengths)
         radius = action_radius([(summary, episodes)])
         found = summarise_shortcuts(summary.run, moved, summary.facts, radius, progress=progress)
         if found is not None:
@@ -198,7 +195,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
         return 0
     if arguments.runs:
-        _print_tables(result["runs"], everything=arguments.all)
+        _print_tables(runs, everything=arguments.all)
         print(f"\n{motion_table(result['motion'])}")
     if result.get("shortcuts"):
         print(f"\n{shortcut_table(result['shortcuts'])}\n{SHORTCUT_NOTE}")

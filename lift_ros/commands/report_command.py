@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from lift_ros.commands.output_files import check_writable
 from lift_ros.evaluation.report import collect_content, text_table, write_report
 
 
@@ -19,8 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and print its table."""
-    content = collect_content(arguments.runs, models=arguments.model)
+    check_writable(arguments.out)
+    content = collect_content(arguments.runs, models=arguments.model, out=arguments.out)
     write_report(content, arguments.out)
-    print(text_table(content.episodes))
+    print(text_table(content.episodes, content.units.length))
     print(f"report: {arguments.out}")
     return 0

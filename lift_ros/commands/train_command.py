@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.collection.interruption import Interrupts
+from lift_ros.commands.output_files import check_writable
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import for_programs
 from lift_ros.errors import UserError
@@ -70,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     radius = arguments.action_radius or (scenario or recorded).action_radius
     if radius is None:
         raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
+    check_writable(arguments.out)
     interrupts = Interrupts()
     from lift_ros.evaluation.convergence import make_judge
     from lift_ros.training.trainer import train

@@ -155,8 +155,8 @@ def _distance(observed: Observed) -> float:
     raise UserError("the plant tells neither reward nor goal, so that no distance can be measured; use a simulator")
 
 
-def comparison_table(results: Mapping[str, Convergence]) -> str:
-    """Return an aligned table of success, steps to arrive and distances."""
+def comparison_table(results: Mapping[str, Convergence], unit: str = "") -> str:
+    """Return an aligned table of success, steps to arrive and distances, which are lengths in `unit`."""
     header = ["", "success", "steps to θ", *(f"distance at {step}" for step in REPORTED_STEPS)]
     rows = [
         [name, f"{result.success:.2f}", "{1:.0f} [{0:.0f}, {2:.0f}]".format(*result.arrival_quartiles())]
@@ -164,6 +164,7 @@ def comparison_table(results: Mapping[str, Convergence]) -> str:
         for name, result in results.items()
     ]
     note = "median [quartiles] over contexts; inf: that share of contexts did not arrive"
+    note += f"; distances in {unit}" if unit else ""
     return f"{format_table(header, rows)}\n{note}"
 
 
@@ -178,7 +179,7 @@ def compare(
 ) -> dict[str, Convergence]:
     """Return who converged how on the same contexts, by name: models, then yardsticks.
 
-    The logging policy may take the plant's whole step limit.
+    The logging policy may take the plant's whole step limit, and its distances are measured until then.
     """
     if not seeds:
         raise UserError("evaluation needs at least one seed")
@@ -186,8 +187,8 @@ def compare(
     results: dict[str, Convergence] = {}
     with closing(scenario.make_problem()) as problem:
         for name, policy in {**models, **yardsticks(scenario)}.items():
-            patience = problem.limits.step_limit if name == LOGGING_POLICY else steps
-            results[name] = converge(scenario, policy, everyone, steps=steps, patience=patience, problem=problem)
+            measured = max(steps, problem.limits.step_limit) if name == LOGGING_POLICY else steps
+            results[name] = converge(scenario, policy, everyone, steps=measured, problem=problem)
             advance(name)
     return results
 

@@ -46,7 +46,10 @@ def distance_quartiles(episodes: Sequence[Episode], steps: int) -> FloatArray:
     if not curves:
         return np.empty((3, 0))
     held = np.stack([curve[np.minimum(np.arange(steps + 1), curve.size - 1)] for curve in curves])
-    return np.asarray(np.nanquantile(held, [0.25, 0.5, 0.75], axis=0), dtype=np.float64)
+    known = np.isfinite(held).any(axis=0)  # before the first step rewards tell nothing
+    found = np.full((3, steps + 1), np.nan)
+    found[:, known] = np.nanquantile(held[:, known], [0.25, 0.5, 0.75], axis=0)
+    return found
 
 
 def augmentation_outcomes(episodes: Sequence[Episode]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lift_ros.collection.records import Episode, Outcome
-from lift_ros.evaluation.phases import phase_of
+from lift_ros.evaluation.phases import phase_of, split_phases
 from lift_ros.evaluation.scores import Scores, mean_return
 
 SECOND = 1e9
@@ -136,6 +136,14 @@ def summarise_run(
     )
 
 
+def summarise_phases(run: RunSummary, episodes: Sequence[Episode]) -> list[RunSummary]:
+    """Sum up routine, LIFT and others of a run apart; nothing where there is only one of them."""
+    phases = split_phases(episodes)
+    if len(phases) < 2:
+        return []
+    return [summarise_run(f"{run.run}: {phase.value}", items) for phase, items in phases.items()]
+
+
 # Tables: which attribute stands under which heading.
 EPISODE_COLUMNS = (
     "episode, phase, steps, ending as outcome, augmentations as augmented, episode_return as return, "
@@ -145,6 +153,7 @@ RUN_COLUMNS = (
     "run, episodes, steps, success as reached, mean_steps as steps/episode, augmented, rewards, "
     "duration as seconds, rate as steps/s, gaps"
 )
+PHASE_COLUMNS = "run as run and who acts, episodes, success as reached, mean_steps as steps/episode"
 SCORE_COLUMNS = (
     "run, scores.mean_return as mean return, scores.trajectory_quality as trajectory quality, scores.pairs as pairs, "
     "scores.coverage as state-action coverage, scores.states as states, scores.exploration as exploration"

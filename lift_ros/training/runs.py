@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> 
         reader = RunReader(path, skip_bad=skip_bad)
         count = int((arrays.runs == number).sum())
         sources.append({"path": Path(path).name, "sha256": _hash_of_first(reader, episodes), "episodes": count})
-        scenarios.append(_scenario(reader.facts, str(path)))
+        scenarios.append(recorded_scenario(reader.facts, str(path)))
     radii = {None if scenario is None else scenario.action_radius for scenario in scenarios}
     if len(radii) > 1:
         raise UserError(f"the runs come from plants with different action radii {sorted(map(str, radii))}; train apart")
@@ -68,7 +68,8 @@ def _load(paths: Sequence[str | Path], episodes: int | None, skip_bad: bool) -> 
     return RecordedRuns(arrays, sources, left_out, same, radii.pop())
 
 
-def _scenario(facts: dict[str, Any], source: str) -> Scenario | None:
+def recorded_scenario(facts: Mapping[str, Any], source: str) -> Scenario | None:
+    """Return the scenario that a run was recorded in; imported runs have none."""
     parameters = facts.get("parameters")
     if not isinstance(parameters, dict) or "plant" not in parameters:
         return None

@@ -187,3 +187,14 @@ def test_expertness_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (tmp_path / "po-blend-d2-expertness.png").exists()
     assert main(words) == 0
     assert "initial step l" in capsys.readouterr().out
+
+
+def test_steps_of_routine_and_lift_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # so that the run's name fits into its column
+    write_run(Path("mixed"), [drive(0, 10), drive(1, 8), drive(2, 2, augmented=1)])
+    assert main(["inspect", "mixed"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any("logging policy" in line and line.split()[-3:] == ["2", "1", "9"] for line in lines)
+    assert any("LIFT collection" in line and line.split()[-3:] == ["1", "1", "2"] for line in lines)

@@ -97,6 +97,17 @@ def test_refuses_bad_input(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("place", ["file/m.safetensors", "/proc/m.safetensors"])
+def test_a_place_that_cannot_be_written_is_told_before_training(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("lift_ros.training.trainer.train", lambda *_, **__: pytest.fail("it was trained"))
+    assert main(["train", str(run), "--out", str(tmp_path / place), *TINY]) == 2
+    captured = capsys.readouterr()
+    assert "cannot write" in captured.err and "Traceback" not in captured.err
+
+
 def test_refuses_a_run_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", str(tmp_path), "--out", str(tmp_path / "m.safetensors")]) == 2
     assert main(["train", str(tmp_path / "none"), "--out", str(tmp_path / "m.safetensors")]) == 2

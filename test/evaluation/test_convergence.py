@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from lift_ros.array_types import FloatArray
 from lift_ros.errors import UserError
@@ -153,6 +154,19 @@ def test_the_judge_prefers_who_arrives() -> None:
     good, bad = judge(Homeward()), judge(Still())
     assert good["score"] > bad["score"] and good["success"] > bad["success"] == 0.0
     assert judge(Homeward()) == good
+
+
+def test_the_logging_policy_is_followed_until_it_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr("lift_ros.evaluation.plots.save_figure", lambda figure, path: figures.append(figure))
+    results = compare(SCENARIO, {}, contexts=6, steps=10)
+    slowest = np.nanmax(results[LOGGING_POLICY].arrivals)
+    assert slowest > 10 and results[LOGGING_POLICY].distances.shape[1] > slowest
+    plot_convergence(tmp_path / "plot.png", results, 0.02, "title", "mm")
+    (axes,) = figures[0].axes
+    assert axes.get_xlim()[1] > slowest
+    assert results[OPTIMAL].distances.min() < 1e-9 and 0.0005 < axes.get_ylim()[0] <= 0.002
+    assert axes.get_ylabel() == "distance to the goal [mm]"
 
 
 def test_draws_the_plot(tmp_path: Path) -> None:

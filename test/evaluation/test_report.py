@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
+from report_samples import make_episode
 
-from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
+from lift_ros.collection.records import Mode, Outcome, Source
+from lift_ros.errors import UserError
 from lift_ros.evaluation.phases import Phase
 from lift_ros.evaluation.report import ReportContent, text_table, write_report
 from lift_ros.evaluation.scores import Scores
-
-
-def make_episode(length: int, mode: Mode, source: Source) -> Episode:
-    path = np.linspace([1.0, -1.0], [0.0, 0.0], length + 1)
-    steps = [
-        Step(0, i, i, path[i], path[i + 1] - path[i], source, position=path[i], reward=-float(np.hypot(*path[i + 1])))
-        for i in range(length)
-    ]
-    return Episode(0, 1, mode, Outcome.REACHED, steps, path[-1], final_position=path[-1], goal=np.zeros(2))
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +44,8 @@ def page(content: ReportContent, tmp_path_factory: pytest.TempPathFactory) -> st
 
 
 def test_the_page_refers_to_nothing_outside_itself(page: str) -> None:
-    references = re.findall(r'(?:src|href)="([^"]{1,40})', page)
-    assert references
+    references = re.findall(r'(?:src|srcset|href)="([^"]{1,40})', page)
+    assert len(references) == 10  # each figure for light and for dark pages
     assert all(reference.startswith("data:image/png;base64,") for reference in references)
     assert "http" not in re.sub(r"base64,[^\"]*", "", page)
 
@@ -95,6 +90,37 @@ def test_assist_has_a_row_of_its_own(tmp_path: Path) -> None:
     assert "<tr><td>assist</td><td>1</td><td>7.0</td>" in (tmp_path / "report.html").read_text()
 
 
+def test_every_figure_comes_for_light_and_dark_pages(page: str) -> None:
+    pairs = re.findall(r'prefers-color-scheme: dark\)" srcset="([^"]+)"><img alt="[^"]+" src="([^"]+)"', page)
+    assert len(pairs) == 5 and all(dark != light for dark, light in pairs)
+    corners = [[cv2.imdecode(png_of(uri), cv2.IMREAD_GRAYSCALE)[0, 0] for uri in pair] for pair in pairs]
+    assert all(dark < 40 and light > 240 for dark, light in corners)
+    assert "@media (prefers-color-scheme: dark)" in page
+
+
+def png_of(uri: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.frombuffer(base64.b64decode(uri.partition(",")[2]), np.uint8)
+
+
+def test_what_nobody_can_know_is_left_out_with_a_sentence(tmp_path: Path) -> None:
+    lost = make_episode(6, Mode.COLLECT, Source.LOGGING_POLICY)
+    lost.outcome, lost.goal = Outcome.STEP_LIMIT, np.empty(0)
+    for step in lost.steps:
+        step.reward = float("nan")
+    write_report(ReportContent("walk", [lost]), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "<h2>Convergence</h2><p class=lead>Not shown: no episode tells its distance to the goal." in page
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", page)
+    assert "The position of up to 12 episodes each in axis 1 and axis 2." in page  # no goal, so no offset from it
+
+
+def test_a_place_that_cannot_be_written_is_an_error_of_one_sentence(content: ReportContent, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    alone = ReportContent("walk", content.episodes[:1])
+    with pytest.raises(UserError, match="cannot write .*report.html: .*; choose a place"):
+        write_report(alone, tmp_path / "file" / "report.html")
+
+
 def test_dataset_scores_stand_in_a_table(page: str) -> None:
     assert "<tr><td>logging policy</td><td>0.500</td><td>1.000</td><td>12</td></tr>" in page
 
@@ -106,7 +132,7 @@ def test_every_tag_is_closed(page: str) -> None:
             self.open: list[str] = []
 
         def handle_starttag(self, tag: str, attrs: object) -> None:
-            if tag not in ("meta", "img"):
+            if tag not in ("meta", "img", "source"):
                 self.open.append(tag)
 
         def handle_endtag(self, tag: str) -> None:

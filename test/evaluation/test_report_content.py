@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sample_run import drive, write_run
 from training_samples import make_episodes, tiny
 
 from lift_ros.bags.writer import RunWriter
 from lift_ros.cli import main
 from lift_ros.collection.loop import run_episode
-from lift_ros.collection.records import Mode
+from lift_ros.collection.records import Mode, Outcome
 from lift_ros.errors import UserError
+from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.phases import Phase
-from lift_ros.evaluation.report import collect_content
+from lift_ros.evaluation.report import collect_content, tell_story
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.training import train
 
@@ -90,3 +94,77 @@ def test_measured_success_stands_beside_the_predicted_one(tmp_path: Path) -> Non
     with RunWriter(runs[1], {"scenario": scenario.name, "parameters": scenario.as_dict()}) as writer:
         writer.write_episode(run_episode(problem, None, policy, index=0, run_seed=3, mode=Mode.EVALUATE))
     assert collect_content(runs, models=[model]).predictions[0][-1] == "0.00 of 1"
+
+
+def page_of(*words: object) -> str:
+    """Return the report as text, without its pictures."""
+    *_, out = words
+    assert main(["report", *map(str, words[:-1]), "--out", str(out)]) == 0
+    return re.sub(r"base64,[^\"]*", "", Path(str(out)).read_text())
+
+
+def hardware_facts() -> dict[str, object]:
+    plant = {"kind": "hardware", "observation_size": 3, "action_size": 2, "action_radius": 2.0, "threshold": 0.1}
+    walk = {"name": "lift_ros.policies.coordinate_walk:CoordinateWalk", "arguments": {"step": 0.1}}
+    parameters = {"plant": plant, "logging_policy": walk, "units": {"length": "mm", "observations": []}}
+    return {"scenario": "lens", "parameters": parameters, "seed": 0}
+
+
+def test_a_run_without_measured_rewards_is_labelled_in_hindsight(tmp_path: Path) -> None:
+    episodes = [drive(0, 8, rewarded=False), drive(1, 4, rewarded=False, augmented=2)]
+    lost = drive(2, 5, rewarded=False, outcome=Outcome.STEP_LIMIT)
+    run = write_run(tmp_path / "run", [*episodes, lost], hardware_facts())
+    content = collect_content([run])
+    measured = [drive(0, 8), drive(1, 4, augmented=2)]
+    assert [episode.episode_return for episode in content.episodes[:2]] == [item.episode_return for item in measured]
+    assert np.allclose(distances(content.episodes[0]), distances(measured[0]))  # that of the start is known, too
+    page = page_of(run, tmp_path / "page.html")
+    assert "nan" not in page
+    assert "Rewards of 2 episodes were not measured: their steps are judged in hindsight" in page
+    assert "1 episodes have no return" in page
+    assert "<th>return [mm]</th>" in page and "axis 1 [mm]" in page
+    for title in ("Convergence", "Trajectories"):
+        assert f"<h2>{title}</h2><figure>" in page
+    assert page.count("Left out: 1 episodes") == 2
+
+
+def test_an_imported_run_gets_a_report(tmp_path: Path) -> None:
+    facts = {"imported_from": "bag", "mapping": {"goal": {"within": 0.25}}}
+    run = write_run(tmp_path / "imported", [drive(0, 8, rewarded=False), drive(1, 6, rewarded=False)], facts)
+    content = collect_content([run])
+    assert (content.title, content.threshold) == ("LIFT on imported", 0.25)
+    page = page_of(run, tmp_path / "page.html")
+    assert "A routine&#x27;s episodes were imported: 2 episodes.</p>" in page
+    assert "nan" not in page and "<h2>Convergence</h2><figure>" in page
+    assert "lift import bag --mapping mapping.yaml" in page
+
+
+def test_an_imported_run_without_positions_says_what_cannot_be_shown(tmp_path: Path) -> None:
+    episode = drive(0, 8, rewarded=False)
+    episode.final_position = episode.final_position[:0]
+    for step in episode.steps:
+        step.position = step.position[:0]
+    page = page_of(write_run(tmp_path / "run", [episode], {"imported_from": "bag"}), tmp_path / "page.html")
+    assert "nan" not in page and "Not shown: no episode tells its distance to the goal." in page
+    assert "The observation of up to 12 episodes each in entry 1 and entry 2, the first two of 3." in page
+
+
+def test_the_lead_tells_what_happened_and_no_more(runs: list[Path]) -> None:
+    routine = "A scripted routine was recorded: 2 episodes."
+    assert collect_content(runs[:1]).lead == routine
+    assert collect_content(runs).lead == f"{routine} In 2 episodes a policy that was not trained acted alone."
+    with_model = drive(0, 4, augmented=1)
+    assert "an untrained augmentor acted now and then" in tell_story([with_model])
+    with_model.steps[0].model_hash = "ab"
+    assert tell_story([with_model]).startswith("1 episodes were collected with LIFT: a trained augmentor acted")
+
+
+@pytest.mark.parametrize("place", ["file/page.html", "folder", "/proc/page.html"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    assert main(["report", str(tmp_path / "no run"), "--out", str(tmp_path / place)]) == 2
+    error = capsys.readouterr().err
+    assert "cannot write" in error and Path(place).name in error and "Traceback" not in error

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from report_samples import assert_inside
 
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import measure_expertness, with_step
-from lift_ros.evaluation.paths import distances, trajectory
+from lift_ros.evaluation.paths import distances, find_paths
 from lift_ros.evaluation.plots import (
     AUGMENTED,
     EPISODE_LIMIT,
@@ -21,7 +22,7 @@ from lift_ros.evaluation.plots import (
     plot_trajectories,
     save_figure,
 )
-from lift_ros.scenario import load_scenario
+from lift_ros.scenario import Units, load_scenario
 
 PNG = b"\x89PNG"
 
@@ -69,18 +70,38 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def test_positions_are_shown_relative_to_the_goal() -> None:
-    np.testing.assert_allclose(trajectory(make_episode())[[0, -1]], [[-1, -1], [0, 0]])
+    found = find_paths([make_episode()], Units("mm"))
+    np.testing.assert_allclose(found.lines[0][[0, -1]], [[-1, -1], [0, 0]])
+    assert (found.kind, found.axes, found.relative) == ("offset from the goal", ["axis 1 [mm]", "axis 2 [mm]"], True)
 
 
 def test_the_goal_is_known_in_hindsight_where_the_episode_reached_it() -> None:
     episode = make_episode(goal=False)
-    np.testing.assert_allclose(trajectory(episode)[0], [-1, -1])
-    aborted = replace(episode, outcome=Outcome.ABORTED)
-    np.testing.assert_allclose(trajectory(aborted)[0], [0, 0])
+    np.testing.assert_allclose(find_paths([episode]).lines[0][0], [-1, -1])
+    aborted = find_paths([replace(episode, outcome=Outcome.ABORTED)])
+    np.testing.assert_allclose(aborted.lines[0][0], [0, 0])
+    assert (aborted.kind, aborted.relative, aborted.left_out) == ("position", False, 0)
+
+
+def test_paths_relative_to_the_goal_and_absolute_ones_share_no_axes(tmp_path: Path, drawn: list[Figure]) -> None:
+    reached = make_episode(goal=False)
+    episodes = [reached, replace(reached, outcome=Outcome.STEP_LIMIT)]
+    found = find_paths(episodes)
+    assert (len(found.lines), found.relative, found.left_out) == (1, True, 1)
+    plot_trajectories(episodes, tmp_path / "plot.png")
+    assert "1 without a known goal left out" in drawn[0].get_suptitle()
 
 
 def test_without_positions_the_observations_are_shown() -> None:
-    np.testing.assert_allclose(trajectory(make_episode(positions=False))[[0, -1]], [[-1, -1], [0, 0]])
+    found = find_paths([make_episode(positions=False)], Units("mm", ["dB", ""]))
+    np.testing.assert_allclose(found.lines[0][[0, -1]], [[-1, -1], [0, 0]])
+    assert (found.kind, found.axes) == ("observation", ["entry 1 [dB]", "entry 2"])
+
+
+def test_rewards_that_are_no_distances_are_not_taken_for_them() -> None:
+    episode = make_episode(positions=False, goal=False)
+    episode.steps[1].reward = 0.5
+    assert np.isnan(distances(episode)).all()
 
 
 def test_distances_from_positions_and_from_rewards_agree() -> None:
@@ -112,7 +133,19 @@ def test_distances_are_drawn_over_steps(tmp_path: Path, drawn: list[Figure]) -> 
 
 def test_of_many_episodes_some_are_drawn_and_the_title_says_so(tmp_path: Path, drawn: list[Figure]) -> None:
     plot_distances([make_episode()] * 200, tmp_path / "plot.png")
-    assert f"{EPISODE_LIMIT} of 200 episodes" in drawn[0].axes[0].get_title()
+    assert f"{EPISODE_LIMIT} of 200 episodes" in drawn[0].get_suptitle()
+
+
+def test_the_axis_of_distances_ends_below_the_threshold(tmp_path: Path, drawn: list[Figure]) -> None:
+    plot_distances([make_episode()], tmp_path / "plot.png", threshold=0.05, unit="mm")
+    axes = drawn[0].axes[0]
+    assert 0.001 < axes.get_ylim()[0] <= 0.005  # although the last distance is 0
+    assert axes.get_ylabel() == "distance to the goal [mm]"
+
+
+def test_long_titles_and_labels_stay_inside_the_picture(tmp_path: Path, drawn: list[Figure]) -> None:
+    plot_trajectories([make_episode()], tmp_path / "plot.png", "/a/very/long/path" * 8, Units("millimetres"))
+    assert_inside(drawn[0])
 
 
 def test_episodes_without_a_step_are_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+"""Files that commands write: whether they can, before anything takes minutes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from lift_ros.errors import UserError
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that cannot be written; it is tried, since neither modes nor owners tell of a read-only disk."""
+    try:
+        if path.is_dir():
+            raise UserError(f"cannot write {path}: it is a folder; name a file in it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.open("r+b").close()
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}; choose a place you may write to") from error
