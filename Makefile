@@ -14,7 +14,7 @@ unexport CMAKE_PREFIX_PATH
 unexport LD_LIBRARY_PATH
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-.PHONY: help setup test lint format demo benchmark lock clean
+.PHONY: help setup test lint format demo benchmark docs lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -42,6 +42,12 @@ demo: setup ## the whole story in one command
 
 benchmark: setup ## measure; the results go to docs/results.md
 	@$(BIN)/python -m benchmark $(ARGUMENTS)
+
+# pdoc reads docstrings by importing the modules; it lies beside the environment, which stays as its lock says.
+docs: setup ## API pages from docstrings, in build/docs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target build/pdoc -r requirements/docs.txt
+	@PYTHONPATH=build/pdoc $(BIN)/python -m pdoc --docformat google --output-directory build/docs lift_ros '!lift_ros.msg'
+	@echo "open build/docs/index.html"
 
 lock: setup ## resolve requirements/*.txt again and pin the result
 	@$(BIN)/python -m tools.lock $(ROS_DISTRO)
