@@ -43,12 +43,13 @@ demo: setup ## the whole story in one command
 benchmark: setup ## measure; the results go to docs/results.md
 	@$(BIN)/python -m benchmark $(ARGUMENTS)
 
-# pdoc reads docstrings by importing the modules; it lies beside the environment, which stays as its lock says. The
-# messages are compiled, and launch descriptions need an installed ROS.
+# pdoc reads docstrings by importing the modules, of which it finds only those in __all__ by itself; it lies beside the
+# environment, which stays as its lock says. The messages are compiled, and launch descriptions need an installed ROS.
 docs: setup ## API pages from docstrings, in build/docs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target build/pdoc -r requirements/docs.txt
 	@PYTHONPATH=build/pdoc $(BIN)/python -m pdoc --docformat google --output-directory build/docs \
-		lift_ros '!lift_ros.msg' '!lift_ros.graph.launch_description'
+		$$(git ls-files 'lift_ros/*.py' | sed '/__main__/d; /launch_description/d; s|/__init__||; s|\.py$$||; s|/|.|g') \
+		'!lift_ros.msg' '!lift_ros.graph.launch_description'
 	@echo "open build/docs/index.html"
 
 lock: setup ## resolve requirements/*.txt again and pin the result
