@@ -14,7 +14,7 @@ unexport CMAKE_PREFIX_PATH
 unexport LD_LIBRARY_PATH
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
-.PHONY: help setup test lint format demo benchmark lock clean
+.PHONY: help setup test lint format demo benchmark docs lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -42,6 +42,15 @@ demo: setup ## the whole story in one command
 
 benchmark: setup ## measure; the results go to docs/results.md
 	@$(BIN)/python -m benchmark $(ARGUMENTS)
+
+# pdoc reads docstrings by importing the modules, of which it finds only those in __all__ by itself; it lies beside the
+# environment, which stays as its lock says. The messages are compiled, and launch descriptions need an installed ROS.
+docs: setup ## API pages from docstrings, in build/docs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target build/pdoc -r requirements/docs.txt
+	@PYTHONPATH=build/pdoc $(BIN)/python -m pdoc --docformat google --output-directory build/docs \
+		$$(git ls-files 'lift_ros/*.py' | sed '/__main__/d; /launch_description/d; s|/__init__||; s|\.py$$||; s|/|.|g') \
+		'!lift_ros.msg' '!lift_ros.graph.launch_description'
+	@echo "open build/docs/index.html"
 
 lock: setup ## resolve requirements/*.txt again and pin the result
 	@$(BIN)/python -m tools.lock $(ROS_DISTRO)

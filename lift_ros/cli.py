@@ -3,25 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from types import ModuleType
+from typing import NoReturn
 
+from lift_ros import __version__
 from lift_ros.errors import UserError
 
 COMMANDS = {
     "doctor": "check this machine and say what is missing",
     "demo": "the whole story in one command",
+    "scenarios": "list the scenarios that come along, or those of a folder",
+    "config": "show which settings are in force and where they come from",
     "collect": "record episodes of a scenario in process, without ROS",
     "run": "bring up the ROS 2 graph as supervised processes",
-    "inspect": "tables, scores and plots of recorded runs",
+    "inspect": "tables, scores and plots of recorded runs; what a model file says",
     "train": "train a policy offline from runs",
     "evaluate": "compare a model with the logging policy and the yardsticks",
     "replay": "publish a run's topics again",
     "import": "turn an existing bag into a run",
     "export": "write a run as Minari dataset or a model as ONNX",
     "report": "write the HTML report of a run",
+    "completion": "print what makes bash or zsh complete commands, options and scenarios",
 }
+_UNKNOWN_OPTION = "unrecognized arguments: "  # how argparse begins what it says of it
+_READER_GONE = 128 + 13  # what a shell reports of a program that SIGPIPE ended
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest the nearest command or option."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message, and with what was probably meant."""
+        from lift_ros.configuration import nearest  # only now, so that `lift --help` is quick
+
+        if message.startswith(f"{_UNKNOWN_OPTION}--"):
+            word = message.removeprefix(_UNKNOWN_OPTION).split()[0].partition("=")[0]
+            message += f"; {nearest(word, self._long_options())}"
+        super().error(message)
+
+    def _long_options(self) -> set[str]:
+        """Return the options of this parser and of its command's."""
+        parsers: list[argparse.ArgumentParser] = [self]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+        words = {word for parser in parsers for action in parser._actions for word in action.option_strings}
+        return {word for word in words if word.startswith("--")}
 
 
 def _load(name: str) -> ModuleType:
@@ -31,7 +62,9 @@ def _load(name: str) -> ModuleType:
 
 def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
     """Return the parser; only the selected command's module is imported, so that `lift --help` is quick."""
-    parser = argparse.ArgumentParser(prog="lift", description="LIFT: better controllers from the logs you have.")
+    parser = Parser(prog="lift", description="LIFT: better controllers from the logs you have.")
+    parser.set_defaults(build_parser=build_parser)  # for `lift completion`, which describes all commands
+    parser.add_argument("--version", action="version", version=f"lift_ros {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, description=summary)
@@ -41,18 +74,42 @@ def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run `lift` and return its exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    selected = next((word for word in words if not word.startswith("-")), None)
-    arguments = build_parser(selected).parse_args(words)
+    """Run `lift` and return its exit status; where nobody reads its output any more, as with `| head`, it just ends."""
     try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()  # what cannot be written is to be noticed here, not when Python ends
+    except BrokenPipeError:
+        _forget_unwritten()
+        return _READER_GONE
+
+
+def _run(words: list[str]) -> int:
+    selected = next((word for word in words if not word.startswith("-")), None)
+    try:
+        if selected is not None and selected not in COMMANDS:
+            from lift_ros.configuration import nearest
+
+            raise UserError(f"unknown command {selected!r}; {nearest(selected, COMMANDS)}")
+        arguments = build_parser(selected).parse_args(words)
         return int(_load(arguments.command).run(arguments))
     except (UserError, KeyboardInterrupt) as error:
         from lift_ros.console import print_error  # only now, so that `lift --help` is quick
 
         sentence, status = (error, error.exit_status) if isinstance(error, UserError) else ("interrupted", 130)
-        print_error(arguments.command, sentence)
+        print_error(selected if selected in COMMANDS else "", sentence)
         return status
+
+
+def _forget_unwritten() -> None:
+    """Let what is still buffered vanish instead of failing once more when Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with contextlib.suppress(OSError), open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ _KINDS = {
     dict: "a mapping",
     list: "a list",
 }
-_ENTRIES = {float: "numbers", str: "texts"}
+_ENTRIES = {float: "numbers", int: "whole numbers", str: "texts"}
 SHOWN_NAMES = 20
+_ALIKE = 0.5  # share of letters that a suggestion has in common with what was typed
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Key:
     length: int | None = None
     entries: type = float  # of a list
     optional: bool = False  # null is allowed and means "not set"
+    meaning: str = ""  # in one sentence, for docs/options.md
 
     def allowed(self) -> str:
         """Return the allowed values in words."""
@@ -144,9 +146,24 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _close(word: str, names: Sequence[str], most: int) -> list[str]:
+    """Return the names that are most alike; swapped letters are one slip, so that d2 is nearer to 2d than d5 is."""
     folded = {name.lower(): name for name in names}
-    close = [folded[name] for name in difflib.get_close_matches(word.lower(), folded, most, 0.5)]
+    alike = difflib.get_close_matches(word.lower(), folded, max(1, len(folded)), _ALIKE)
+    close = [folded[name] for name in sorted(alike, key=lambda name: _slips(word.lower(), name))]
     return (close + [name for name in names if word and word.lower() in name.lower() and name not in close])[:most]
+
+
+def _slips(word: str, other: str) -> int:
+    """Return how many letters must be typed, left out, replaced or swapped with their neighbour to get the other."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(word, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(row[-1] + 1, rows[-1][j] + 1, rows[-1][j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                row[j] = min(row[j], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def nearest(word: object, known: Iterable[str]) -> str:

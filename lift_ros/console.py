@@ -42,7 +42,8 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     """Return a table as plain text: numbers to the right, words to the left.
 
     Where it is wider than `width` (default: that of the output), headers and phrases are folded, numbers never; where
-    that is not enough, a table of few rows is turned upright.
+    that is not enough, a table of few rows is turned upright, and the columns of a long one go into two, one below the
+    other, each with the first column.
     """
     cells = [[shown(entry) for entry in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
@@ -52,6 +53,12 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     room = (output_width() if width is None else width) - _GAP * (len(header) - 1)
     if sum(least) > room and 0 < len(rows) < len(header) - 1:
         return format_table(columns[0], columns[1:], width=width)
+    if sum(least) > room and len(header) > 2:
+        fitting = [k for k in range(3, len(header)) if sum(least[:k]) <= room + _GAP * (len(header) - k)]
+        first = max(fitting, default=2)
+        parts = [list(range(first)), [0, *range(first, len(header))]]
+        tables = [([header[k] for k in part], [[row[k] for k in part] for row in cells]) for part in parts]
+        return "\n\n".join(format_table(*table, width=width) for table in tables)
     while sum(widths) > room and (wide := [k for k, narrow in enumerate(least) if widths[k] > narrow]):
         # Headers are folded before entries, and what is widest first.
         widths[max(wide, key=lambda k: (widths[k] > body[k], widths[k]))] -= 1
@@ -101,5 +108,5 @@ def fold(line: str, indent: str) -> str:
 
 def print_error(command: str, error: object) -> None:
     """Print one sentence about what went wrong to stderr, where a terminal shows the command in red."""
-    sentence = Text.assemble((f"lift {command}:", "bold red"), f" {error}")
+    sentence = Text.assemble((f"lift {command}".rstrip() + ":", "bold red"), f" {error}")
     Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)

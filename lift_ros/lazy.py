@@ -1,9 +1,12 @@
-"""Names that a package offers but loads only when they are first used, since what they need is slow or optional."""
+"""Imports with manners: names that are loaded when they are first used, and libraries that are loaded quietly."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable, Mapping
+import io
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -17,3 +20,11 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Let a library be imported without what it says of itself: gym, which d3rlpy still imports, prints a notice."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.1
 LINE_SECONDS = 5.0
-BAR_WIDTH = 24
+BAR_WIDTH = 20
 
 
 def format_seconds(seconds: float) -> str:
@@ -89,11 +89,11 @@ def _make_bar(stream: TextIO) -> rich.progress.Progress:
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
 
-    one_line = Column(no_wrap=True, overflow="ellipsis")
+    console = Console(file=stream)
     return Progress(
-        BarColumn(BAR_WIDTH),
-        TextColumn("{task.description}", markup=False, table_column=one_line),
-        console=Console(file=stream),
+        BarColumn(min(BAR_WIDTH, console.width // 4)),
+        TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold")),  # goes on below
+        console=console,
         auto_refresh=False,
         redirect_stdout=sys.stdout.isatty(),  # what goes into a pipe must not end on the terminal
     )

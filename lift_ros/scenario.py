@@ -30,50 +30,91 @@ OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never 
 SUFFIXES = (".yaml", ".yml")
 
 TOP_KEYS = {
-    "description": Key(str, ""),
-    "plant": Key(dict),
-    "logging_policy": Key(dict),
-    "collection": Key(dict, {}),
-    "assist": Key(dict, {}),
-    "training": Key(dict, {}),
-    "units": Key(dict, {}),
+    "description": Key(str, "", meaning="What it is, in one sentence."),
+    "plant": Key(dict, meaning="What moves."),
+    "logging_policy": Key(dict, meaning="The routine that positions it."),
+    "collection": Key(dict, {}, meaning="How episodes are collected with LIFT."),
+    "assist": Key(dict, {}, meaning="When the learned policy, which acts first in mode assist, counts as stalled."),
+    "training": Key(dict, {}, meaning="What this plant wants of offline training; null leaves it to the preset."),
+    "units": Key(dict, {}, meaning="What numbers are called in tables and plots; nothing is converted."),
 }
-POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
+POLICY_KEYS = {
+    "name": Key(str, meaning='A name from below, or a routine of your own as "my_package.my_module:MyRoutine".'),
+    "arguments": Key(dict, {}, meaning="Its keyword arguments; those that the plant answers need not be given."),
+}
 COLLECTION_KEYS = {
-    "episodes": Key(int, 100, low=1),
-    "p": Key(float, 0.6, low=0, high=1),
-    "augmentation_budget": Key(int, 20, low=0),
-    "train_after": Key(int, 50, low=0),
-    "augmentation": Key(str, LEARNED, choices=AUGMENTATION_NAMES),
-    "augmentation_arguments": Key(dict, {}),
+    "episodes": Key(int, 100, low=1, meaning="Episodes in the run, those of earlier commands included."),
+    "p": Key(float, 0.6, low=0, high=1, meaning="Probability with which the augmentor may act in a step."),
+    "augmentation_budget": Key(int, 20, low=0, meaning="Augmented steps per episode at most."),
+    "train_after": Key(
+        int, 50, low=0, meaning="The augmentor is trained on, or fitted to, the first so many episodes; 0 for never."
+    ),
+    "augmentation": Key(
+        str, LEARNED, choices=AUGMENTATION_NAMES, meaning="Who augments: LIFT's learned model, or a random baseline."
+    ),
+    "augmentation_arguments": Key(dict, {}, meaning="Keyword arguments of a random augmentation."),
 }
-# When the learned policy, which acts first in mode assist, is taken to have stalled.
 ASSIST_KEYS = {
-    "budget": Key(int, 30, low=0, high=1_000_000),
-    "window": Key(int, 8, low=4, high=1000),
-    "cancel": Key(float, 0.5, low=0, high=1),
-    "smallest": Key(float, 0.01, low=0, high=1),
-    "coverage": Key(bool, True),
-    "retreat": Key(bool, True),
+    "budget": Key(
+        int,
+        30,
+        low=0,
+        high=1_000_000,
+        meaning="Moves that the augmentor may cost, those that take back what it did included.",
+    ),
+    "window": Key(int, 8, low=4, high=1000, meaning="Moves that are looked at to see whether they cancel out."),
+    "cancel": Key(
+        float, 0.5, low=0, high=1, meaning="They do where they lead no farther than this share of their length."
+    ),
+    "smallest": Key(float, 0.01, low=0, high=1, meaning="Shortest move worth making, as a share of the action radius."),
+    "coverage": Key(bool, True, meaning="Withhold the action where the model's data do not cover the observation."),
+    "retreat": Key(bool, True, meaning="Take back what an erratic augmentor did before the logging policy takes over."),
 }
-# What this plant wants of offline training; null leaves the choice to the preset.
 TRAINING_KEYS = {
-    "updates": Key(int, None, low=1, optional=True),
-    "strategy": Key(str, None, choices=(*STRATEGIES, PLAIN), optional=True),
-    "C": Key(float, None, low=0, optional=True),
-    # how actions add up to a shortcut: linearly, by a power of their length, or as the run tells
-    "motion": Key(str, None, choices=MOTIONS, optional=True),
-    "gamma": Key(float, None, above=0, high=1, optional=True),
-    "scale_observations": Key(bool, None, optional=True),
-    # start states uniform over transitions, or over episodes first
-    "draw": Key(str, None, choices=("transitions", "episodes"), optional=True),
-    # insist on recorded ones, or label those that nobody measured in hindsight
-    "reward": Key(str, None, choices=("recorded", "hindsight"), optional=True),
+    "updates": Key(int, None, low=1, optional=True, meaning="Number of updates of the networks."),
+    "strategy": Key(
+        str,
+        None,
+        choices=(*STRATEGIES, PLAIN),
+        optional=True,
+        meaning=f"How shortcuts are drawn from those that Algorithm 1 admits; {PLAIN!r} trains on plain transitions.",
+    ),
+    "C": Key(
+        float,
+        None,
+        low=0,
+        optional=True,
+        meaning="Return that a shortcut must gain per length of the path it replaces; 0 admits the most.",
+    ),
+    "motion": Key(
+        str,
+        None,
+        choices=MOTIONS,
+        optional=True,
+        meaning="How actions add up to a shortcut: linearly, by a power of their length, or as the run tells.",
+    ),
+    "gamma": Key(float, None, above=0, high=1, optional=True, meaning="Discount of later rewards, the paper's γ."),
+    "scale_observations": Key(
+        bool, None, optional=True, meaning="Whether networks see observations with mean 0 and deviation 1."
+    ),
+    "draw": Key(
+        str,
+        None,
+        choices=("transitions", "episodes"),
+        optional=True,
+        meaning="Where shortcuts begin: uniform over transitions, or over episodes first.",
+    ),
+    "reward": Key(
+        str,
+        None,
+        choices=("recorded", "hindsight"),
+        optional=True,
+        meaning="Label episodes that miss rewards by the distance to the goal, or refuse them; measured ones stay.",
+    ),
 }
-# What numbers are called in tables and plots; nothing is converted.
 UNITS_KEYS = {
-    "length": Key(str, ""),
-    "observations": Key(list, [], entries=str),
+    "length": Key(str, "", meaning="Unit of positions, actions, radius and threshold."),
+    "observations": Key(list, [], entries=str, meaning="Unit of each entry of the observation."),
 }
 
 
@@ -282,25 +323,34 @@ def config_folder() -> Path:
 
 def scenario_names() -> list[str]:
     """Return the names of all scenarios that come with lift_ros."""
-    return sorted(path.stem for path in config_folder().glob("*.yaml") if _is_scenario(path))
+    return [path.stem for path in scenario_files(config_folder())]
+
+
+def scenario_files(folder: Path) -> list[Path]:
+    """Return the scenario files of a folder by name; parameter files of nodes and rigs may lie there as well."""
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and _is_scenario(path))
 
 
 def _is_scenario(path: Path) -> bool:
-    """Whether a file of config/ is a scenario; parameter files of nodes and rigs lie there as well."""
     data = read_yaml(path)
     return isinstance(data, dict) and "plant" in data
 
 
 def load_scenario(name_or_path: str | Path) -> Scenario:
     """Return the scenario of this name, or of this YAML file."""
+    path = scenario_path(name_or_path)
+    return parse_scenario(read_yaml(path), path.stem, str(path))
+
+
+def scenario_path(name_or_path: str | Path) -> Path:
+    """Return the file of the scenario of this name, or this YAML file itself."""
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or text.endswith(SUFFIXES) or os.sep in text:
         path = Path(name_or_path)
         if not path.is_file():
             raise UserError(f"{path}: no such scenario file")
-    else:
-        path = config_folder() / f"{text}.yaml"
-        if not path.is_file():
-            names = scenario_names()
-            raise UserError(f"unknown scenario {text!r}; {nearest(text, names)}")
-    return parse_scenario(read_yaml(path), path.stem, str(path))
+        return path
+    path = config_folder() / f"{text}.yaml"
+    if not path.is_file():
+        raise UserError(f"unknown scenario {text!r}; {nearest(text, scenario_names())}")
+    return path

@@ -69,6 +69,9 @@ def test_near_words_are_suggested_else_all_are_listed() -> None:
     assert nearest("xyz", ["b", "a"]) == "known are a, b"
     assert nearest("xyz", []) == "known are none"
     assert suggest("point.u", ["point.x", "point.y", "stamp"]) == "; did you mean point.y or point.x?"
+    assert nearest("po-blend-2d", ["po-blend-d2", "po-blend-d5"]) == "did you mean 'po-blend-d2'?"
+    assert nearest("po-blend-5d", ["po-blend-d2", "po-blend-d5"]) == "did you mean 'po-blend-d5'?"
+    assert nearest("po-bland-d2", ["po-blend-d2", "po-blend-d5", "po-none-d2"]) == "did you mean 'po-blend-d2'?"
     assert suggest("y", ["point.x", "point.y"]) == "; did you mean point.y?"
     assert suggest("xyz", ["b"]) == "."
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lift_ros.progress import Progress, format_seconds
+from lift_ros.progress import BAR_WIDTH, Progress, format_seconds
 
 
 class Terminal(io.StringIO):
@@ -69,16 +69,18 @@ def test_a_terminal_gets_a_bar_on_one_line() -> None:
             bar.advance()
     assert stream.getvalue().count("\n") == 1
     states = [plain(state) for state in stream.getvalue().split("\r")]
-    assert "━" * 24 + " training 4/4 steps, 1 steps/s, in 0:04" in states[-1]
+    assert "━" * BAR_WIDTH + " training 4/4 steps, 1 steps/s, in 0:04" in states[-1]
     assert any("training 2/4 steps, 1 steps/s, 0:02 left" in state for state in states)
 
 
-def test_a_long_note_does_not_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_goes_on_below_and_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     stream = Terminal()
-    with Progress(4, "training", stream=stream) as bar:
-        bar.advance(4, note="x" * 500)
-    assert max(len(plain(line).rstrip("\n")) for line in stream.getvalue().split("\r")) <= 40
+    with Progress(4, "training", unit="updates", stream=stream, clock=Clock()) as bar:
+        bar.advance(4, note="critic -71.8, conservative -72.4, actor 1.1, temp 2.65")
+    last = plain(stream.getvalue().split("\r")[-1])
+    assert max(map(len, last.splitlines())) <= 40
+    assert bar.text() in " ".join(last.replace("━", "").split())
 
 
 def test_brackets_in_a_note_are_shown_as_they_are() -> None:

@@ -16,7 +16,7 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Episode
-from lift_ros.commands.collection_options import add_collection_options
+from lift_ros.commands.collection_options import add_collection_options, full_run
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
@@ -34,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     add_collection_options(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="RUN", help="run to write, or to go on with")
-    parser.add_argument("--episodes", type=int, metavar="N", help="how many to add (default: the scenario's)")
     parser.add_argument("--processes", type=int, default=1, metavar="K", help="run episodes on K processes")
     parser.add_argument("--images", type=int, metavar="PIXELS", help="record camera pictures of this size (Fetch)")
     parser.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
@@ -79,17 +78,18 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         with RunWriter(arguments.out, plan.facts(scenario, seed=arguments.seed, made_by="collect")) as writer:
-            last = writer.next_episode + episodes
+            if writer.next_episode >= episodes:
+                print(full_run(arguments.out, writer.next_episode, episodes))
+                return 0
             if writer.next_episode < plan.train_after:
-                add_episodes(writer, min(plan.train_after, last), NothingYet())
-            if writer.next_episode < last:
+                add_episodes(writer, min(plan.train_after, episodes), NothingYet())
+            if writer.next_episode < episodes:
                 augmentor = _learn(arguments, scenario, plan, augmentor) if plan.train_after else augmentor
-                add_episodes(writer, last, augmentor)
+                add_episodes(writer, episodes, augmentor)
     except CollectionInterrupted as interruption:
         finished += interruption.episodes
         print(f"{arguments.out}: {summarise(finished)}")
-        missing = episodes - len(finished)
-        print_error("collect", f"interrupted; --episodes {missing} would add what is missing")
+        print_error("collect", f"interrupted; the same command adds the {episodes - writer.next_episode} missing ones")
         return 130
     print(f"{arguments.out}: {summarise(finished)}")
     return 0

@@ -9,9 +9,21 @@ from lift_ros.collection.plan import MODES
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
 
+def full_run(run: Path, recorded: int, wanted: int) -> str:
+    """Return why nothing is added to a run, and what would."""
+    return f"{run} is full: {recorded} episodes are recorded and {wanted} wanted; a higher --episodes adds to it"
+
+
 def add_collection_options(parser: argparse.ArgumentParser) -> None:
     """Add the shared arguments."""
     parser.add_argument("--scenario", required=True, metavar="NAME", help="name or YAML file of the scenario")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        metavar="N",
+        help="episodes in the run, those that are there already included (default: the scenario's); lift run takes 0 "
+        "for no end",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
     parser.add_argument("--mode", choices=MODES, default="collect", help="who acts (default: collect)")
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor the logs of nodes")

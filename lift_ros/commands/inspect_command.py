@@ -1,4 +1,4 @@
-"""`lift inspect`: tables, dataset scores and plots of recorded runs."""
+"""`lift inspect`: tables, dataset scores and plots of recorded runs, and what model files say."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
-from lift_ros.console import attribute_table, for_programs
+from lift_ros.console import attribute_table, fold, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import Expertness, measure_expertness
 from lift_ros.evaluation.labelled import label_episodes
+from lift_ros.evaluation.model_summary import summarise_model
 from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
@@ -49,7 +50,13 @@ Run = tuple[RunSummary, list[Episode]]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lift inspect`."""
-    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="directories of runs; several are compared")
+    parser.add_argument(
+        "paths",
+        type=Path,
+        nargs="*",
+        metavar="RUN|MODEL",
+        help="directories of runs, several are compared; model files",
+    )
     parser.add_argument("--json", action="store_true", help="print everything for programs")
     parser.add_argument("--all", action="store_true", help=f"show all episodes, not only {SHOWN_EPISODES} of each run")
     parser.add_argument(
@@ -67,6 +74,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scores.add_argument("--bins", type=int, default=DEFAULT_BINS, help=f"cells per dimension (default {DEFAULT_BINS})")
     scores.add_argument("--lowest-return", type=float, metavar="R", help="mean return of trajectory quality 0")
     scores.add_argument("--highest-return", type=float, metavar="R", help="mean return of trajectory quality 1")
+
+
+def is_model(path: Path) -> bool:
+    """Whether a path names a model file: any file but one of a run; one that is missing is known by its ending."""
+    return path.suffix == ".safetensors" or (path.is_file() and path.suffix != ".mcap")
 
 
 def load_run(path: Path, *, skip_bad: bool) -> Run:
@@ -175,10 +187,12 @@ def inspect_scenario(arguments: argparse.Namespace) -> tuple[list[Expertness], l
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Inspect runs, or the logging policy of a scenario."""
-    if not arguments.runs and arguments.scenario is None:
-        raise UserError("name at least one RUN, or --scenario NAME")
-    result: dict[str, Any] = {}
+    """Inspect runs, models, or the logging policy of a scenario."""
+    if not arguments.paths and arguments.scenario is None:
+        raise UserError("name at least one RUN or MODEL, or --scenario NAME")
+    models = [path for path in arguments.paths if is_model(path)]
+    arguments.runs = [path for path in arguments.paths if path not in models]
+    result: dict[str, Any] = {"models": [summarise_model(path) for path in models]} if models else {}
     plots: list[Path] = []
     if arguments.runs:
         runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
@@ -194,11 +208,13 @@ def run(arguments: argparse.Namespace) -> int:
         result["motion"] = [entry.as_dict() for entry in result.get("motion", [])]
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
         return 0
+    if models:
+        print("\n\n".join(summary.text() for summary in result["models"]))
     if arguments.runs:
         _print_tables(runs, everything=arguments.all)
         print(f"\n{motion_table(result['motion'])}")
     if result.get("shortcuts"):
-        print(f"\n{shortcut_table(result['shortcuts'])}\n{SHORTCUT_NOTE}")
+        print(f"\n{shortcut_table(result['shortcuts'])}\n{fold(SHORTCUT_NOTE, '')}")
     if arguments.scenario is not None:
         print(f"{arguments.scenario}\n{attribute_table(EXPERTNESS_COLUMNS, result['expertness'])}")
     for path in plots:

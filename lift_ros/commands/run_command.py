@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from lift_ros.collection.records import Outcome
-from lift_ros.commands.collection_options import add_collection_options
+from lift_ros.commands.collection_options import add_collection_options, full_run
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import Value
@@ -26,7 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", dest="run", type=Path, required=True, metavar="RUN", help="folder of the run, created or continued"
     )
-    parser.add_argument("--episodes", type=int, help="episodes in the run (default: the scenario's; 0 for no end)")
     parser.add_argument(
         "--no-wait", dest="wait_for_model", action="store_false", help="collect on while the first model is trained"
     )
@@ -47,6 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
     options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
     result = run_graph(options, show_logs=not arguments.quiet)
+    if result.full:
+        print(full_run(arguments.run, result.recorded, result.wanted))
+        return 0
     recorded = sum(result.outcomes.values())
     words = ", ".join(f"{count} {outcome.name.lower().replace('_', ' ')}" for outcome, count in result.outcomes.items())
     print(f"{recorded} episodes recorded in {arguments.run}" + (f": {words}" if words else ""))

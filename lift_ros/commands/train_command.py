@@ -9,13 +9,13 @@ from typing import Any
 
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.commands.output_files import check_writable
+from lift_ros.commands.training_options import add_training_options, make_options
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Foresight, Outlook
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.shortcuts.rule import PLAIN
-from lift_ros.training.options import OPTION_KEYS, PRESETS, TrainingOptions, convert_option, preset
 from lift_ros.training.runs import RecordedRuns, load_runs
 
 _JUDGEMENTS = 20  # per training, unless told otherwise
@@ -33,20 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lift train`."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="recorded runs to train on")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL", help="model file to write")
-    parser.add_argument("--preset", choices=tuple(PRESETS), default="fast", help="paper: the paper's hyperparameters")
-    parser.add_argument("--algorithm", help="CQL (default), clone (no critic), or any Q-learning algorithm of d3rlpy")
-    parser.add_argument("--no-shortcuts", action="store_true", help="train on plain transitions")
-    parser.add_argument("--updates", type=int, help="number of updates")
-    parser.add_argument("--seed", type=int, help="seed of weights, draws and noise (default: 0)")
-    parser.add_argument(
-        "--reward",
-        choices=OPTION_KEYS["reward"].choices,
-        help="of episodes without measured rewards: refuse them (recorded), or label them by the distance to the goal, "
-        "once it is known (hindsight, the default unless a scenario says otherwise); measured rewards stay",
-    )
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="any other option; may be given again"
-    )
+    add_training_options(parser)
     parser.add_argument("--scenario", help="evaluate in this scenario while training and keep the best model, too")
     parser.add_argument("--evaluate-every", type=int, metavar="N", help="updates between evaluations in the scenario")
     parser.add_argument("--action-radius", type=float, help="λ, where neither the run nor a scenario tells it")
@@ -95,20 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             return 130
     return 0
-
-
-def make_options(arguments: argparse.Namespace, scenario: Scenario | None) -> TrainingOptions:
-    """Return preset, scenario and command line merged, in this order."""
-    given = {name: getattr(arguments, name) for name in ("algorithm", "updates", "seed", "reward")}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if arguments.no_shortcuts:
-        changes["strategy"] = PLAIN
-    for text in arguments.option:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise UserError(f"--option {text} is not of the form NAME=VALUE")
-        changes[name] = convert_option(name, value)
-    return preset(arguments.preset, scenario, **changes)
 
 
 def _check(arguments: argparse.Namespace) -> None:

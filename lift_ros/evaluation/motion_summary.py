@@ -9,7 +9,7 @@ from typing import Any
 
 from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.collection.records import Episode
-from lift_ros.console import format_table
+from lift_ros.console import fold, format_table
 from lift_ros.shortcuts.motion import Motion, estimate_motion
 from lift_ros.training.data import make_track
 
@@ -51,6 +51,5 @@ def summarise_motion(run: str, episodes: Sequence[Episode]) -> MotionSummary:
 def motion_table(summaries: Sequence[MotionSummary]) -> str:
     """Return the estimates as a table, and below it why each was chosen."""
     reasons = [f"{entry.run}: κ = {entry.motion.kappa:.2f}, since {entry.motion.reason}" for entry in summaries]
-    return "\n".join(
-        [format_table(["motion of", *_FACTS, *_EVIDENCE], [entry.cells() for entry in summaries]), *reasons, NOTE]
-    )
+    table = format_table(["motion of", *_FACTS, *_EVIDENCE], [entry.cells() for entry in summaries])
+    return "\n".join([table, *(fold(reason, "  ") for reason in reasons), fold(NOTE, "")])

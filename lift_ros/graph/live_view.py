@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.live import Live
 
+UP = "is up"  # how a node's line ends that says that it is ready to take part
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -80,12 +81,23 @@ def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> 
     return "\n".join(lines)
 
 
+def render_start(up: Sequence[str], starting: Sequence[str], elapsed_s: float) -> str:
+    """Return how far the start of a graph is: processes that load Python and ROS take their time."""
+    if missing := [name for name in starting if name not in up]:
+        return f"starting: {len(up)} of {len(starting)} nodes are up after {elapsed_s:.0f} s, not {', '.join(missing)}"
+    return f"all {len(starting)} nodes are up after {elapsed_s:.0f} s; they look for each other before the first step"
+
+
 @dataclass(eq=False)
 class LiveView:
-    """Keeps the view at the bottom of a terminal with logs scrolling above; elsewhere prints one line now and then."""
+    """Keeps the view at the bottom of a terminal with logs scrolling above; elsewhere prints one line now and then.
+
+    Until the first step it shows which of the nodes in `starting` are up.
+    """
 
     episodes_wanted: int | None = None
     _: KW_ONLY
+    starting: Sequence[str] = ()
     stream: TextIO = field(default_factory=lambda: sys.stdout)
     plain_interval_s: float = 5.0
     clock: Callable[[], float] = time.monotonic
@@ -94,18 +106,31 @@ class LiveView:
         self._live = _make_live(self.stream) if self.stream.isatty() else None
         self._began = self.clock()
         self._printed_at = float("-inf")
+        self._up: list[str] = []
         self.status = RunStatus()
+        self.reader_gone = False  # nobody reads what is printed any more
 
     def log(self, line: str) -> None:
         """Print a log line above the view."""
         if self._live is None:
-            print(line, file=self.stream, flush=True)
+            self._print(line)
         else:
             self._live.console.out(line, highlight=False)
+
+    def node_up(self, name: str) -> None:
+        """Note that a node is ready."""
+        if name in self.starting and name not in self._up:
+            self._up.append(name)
+            if len(self._up) == len(self.starting):
+                self._printed_at = float("-inf")
 
     def update(self, status: RunStatus) -> None:
         """Show a new status."""
         self.status = status
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show what is known, on a terminal at once, elsewhere when it is time for a line."""
         if self._live is not None:
             self._live.start()
             self._live.update(self._text(), refresh=True)
@@ -121,10 +146,22 @@ class LiveView:
             self._print_line()
 
     def _text(self) -> str:
-        return render(self.status, self.episodes_wanted, self.clock() - self._began)
+        elapsed = self.clock() - self._began
+        if not self.starting or self.status.steps_done or self.status.episodes_seen:
+            return render(self.status, self.episodes_wanted, elapsed)
+        trouble = f"\n! {self.status.trouble}" if self.status.trouble else ""
+        return render_start(self._up, self.starting, elapsed) + trouble
 
     def _print_line(self) -> None:
-        print(self._text().replace("\n", "   "), file=self.stream, flush=True)
+        self._print(self._text().replace("\n", "   "))
+
+    def _print(self, line: str) -> None:
+        if self.reader_gone:
+            return
+        try:
+            print(line, file=self.stream, flush=True)
+        except BrokenPipeError:
+            self.reader_gone = True
 
 
 def _make_live(stream: TextIO) -> Live:

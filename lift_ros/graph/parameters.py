@@ -69,14 +69,6 @@ def _seconds(
 
 ASSIST_OF_AUGMENTOR = ("coverage",)  # the arbiter has no model to ask
 ASSIST_OF_ARBITER = tuple(name for name in ASSIST_KEYS if name not in ASSIST_OF_AUGMENTOR)
-_ASSIST_MEANINGS = {
-    "budget": "moves that the augmentor may cost in mode assist, those that take back what it did included",
-    "window": "in mode assist: moves that are looked at to see whether they cancel out",
-    "cancel": "in mode assist: they do where they lead no farther than this share of their length",
-    "smallest": "in mode assist: shortest move worth making, as a share of the action radius",
-    "coverage": "in mode assist: withhold the action where the model's data do not cover the observation",
-    "retreat": "in mode assist: take back what an erratic augmentor did before the logging policy takes over",
-}
 
 
 def _assist(name: str) -> Parameter:
@@ -84,7 +76,8 @@ def _assist(name: str) -> Parameter:
     key = ASSIST_KEYS[name]
     unit = "true or false" if key.kind is bool else "1"
     fixed = name in ASSIST_OF_AUGMENTOR
-    return Parameter(f"assist_{name}", key.default, unit, _ASSIST_MEANINGS[name], key.low, key.high, fixed=fixed)
+    meaning = f"in mode assist: {key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}"
+    return Parameter(f"assist_{name}", key.default, unit, meaning, key.low, key.high, fixed=fixed)
 
 
 _COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)

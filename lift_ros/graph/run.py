@@ -16,7 +16,7 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
-from lift_ros.graph.live_view import LiveView, RunStatus
+from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
@@ -34,6 +34,13 @@ class GraphResult:
 
     completed: bool  # False: it was interrupted
     outcomes: Mapping[Outcome, int]  # of the episodes that this graph recorded, read from the run itself
+    recorded: int  # episodes that were in the run before
+    wanted: int  # episodes that shall be in the run; 0 for no end
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing was left to do, so that nothing was started."""
+        return 0 < self.wanted <= self.recorded
 
 
 def own_domain() -> int:
@@ -62,33 +69,51 @@ def _given_domain() -> int | None:
 def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s: float = 5.0) -> GraphResult:
     """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
     rows = graph_nodes(options)
-    before = set(RunReader(options.run).episode_indices) if options.run.exists() else set()
-    wanted = next(row.parameters["episodes"] for row in rows if row.executable == "arbiter")
+    before = _recorded(options.run)
+    wanted = int(next(row.parameters["episodes"] for row in rows if row.executable == "arbiter"))
+    recorded = max(before, default=-1) + 1
+    if 0 < wanted <= recorded:
+        return GraphResult(True, Counter(), recorded, wanted)
     settings = meeting_settings(options.plant)
     print(describe_graph(options), flush=True)
     if options.plant == HARDWARE:
         place = Place(namespace_of(options.namespace), int(settings[DOMAIN]), discovery_range())
         print(f"your plant node is expected in {place}", flush=True)
-    view = LiveView(int(wanted) or None, plain_interval_s=plain_interval_s)
+    starting = [row.executable for row in rows]
+    view = LiveView(wanted or None, starting=starting, plain_interval_s=plain_interval_s)
 
     def on_line(name: str, line: str) -> None:
         if name == MONITOR and (status := RunStatus.from_json(line)) is not None:
             view.update(status)
+        elif line.endswith(UP):
+            view.node_up(name)
+
+    def should_stop() -> bool:
+        view.refresh()
+        return interrupted() or view.reader_gone
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
         specs = process_specs(rows, options.namespace, Path(folder), settings)
         log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log) as supervisor:
-            supervisor.run(interrupted)
+            supervisor.run(should_stop)
             completed = not interrupted()
-    return GraphResult(completed, _outcomes(options.run, before))
+    if view.reader_gone:
+        raise BrokenPipeError
+    return GraphResult(completed, _outcomes(options.run, before), recorded, wanted)
+
+
+def _recorded(run: Path) -> set[int]:
+    """Return the episodes of a run; a folder without files is a run to be."""
+    return set(RunReader(run).episode_indices) if run.is_dir() and any(run.iterdir()) else set()
 
 
 def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
-    if not run.exists():
+    added = sorted(_recorded(run) - before)
+    if not added:
         return Counter()
     reader = RunReader(run)
-    return Counter(reader.episode(index).outcome for index in reader.episode_indices if index not in before)
+    return Counter(reader.episode(index).outcome for index in added)
 
 
 def process_specs(

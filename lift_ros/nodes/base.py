@@ -25,6 +25,7 @@ from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
+from lift_ros.graph.live_view import UP
 from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
 from lift_ros.graph.transport import discovery_range
@@ -227,6 +228,7 @@ def _live(node_class: type[LiftNode], signalled: Callable[[], bool]) -> int:
     node = node_class()
     executor = make_executor(node.get_logger())
     executor.add_node(node)
+    node.get_logger().info(f"{node.executable} {UP}")
     gc.freeze()  # what is there now stays; looking through it again and again would only delay steps
     status = 0
     try:

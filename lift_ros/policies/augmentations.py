@@ -143,14 +143,29 @@ def _log_sum(logarithms: FloatArray) -> FloatArray:
 
 
 _AUGMENTATIONS: dict[str, tuple[Callable[..., RandomAugmentation], dict[str, Key]]] = {
-    "gaussian_noise": (GaussianNoise, {"sigma": Key(float, None, low=0, optional=True)}),
-    "random_scaling": (RandomScaling, {"sigma": Key(float, 0.5, low=0)}),
+    "gaussian_noise": (
+        GaussianNoise,
+        {
+            "sigma": Key(
+                float, None, low=0, optional=True, meaning="Deviation; null takes a third of the action radius."
+            )
+        },
+    ),
+    "random_scaling": (
+        RandomScaling,
+        {"sigma": Key(float, 0.5, low=0, meaning="Deviation of the logarithm of the factor, whose median is 2.")},
+    ),
     "uniform": (UniformActions, {}),
     UNCERTAINTY: (
         UncertaintyModel,
-        {"candidates": Key(int, 32, low=1), "samples": Key(int, 1000, low=1), "fit_seed": Key(int, 0, low=0)},
+        {
+            "candidates": Key(int, 32, low=1, meaning="Actions drawn, of which the least familiar is taken."),
+            "samples": Key(int, 1000, low=1, meaning="Recorded steps at most that count as seen."),
+            "fit_seed": Key(int, 0, low=0, meaning="Seed of the choice of these steps."),
+        },
     ),
 }
+AUGMENTATION_ARGUMENTS = {name: keys for name, (_, keys) in _AUGMENTATIONS.items()}
 RANDOM_NAMES = tuple(_AUGMENTATIONS)
 AUGMENTATION_NAMES = (LEARNED, *RANDOM_NAMES)
 
@@ -159,7 +174,7 @@ def augmentation_arguments(name: str, arguments: Mapping[str, Any], where: str) 
     """Return the arguments of a named augmentation with defaults filled in."""
     if name not in AUGMENTATION_NAMES:
         raise UserError(f"{where}: unknown augmentation {name!r}; {nearest(name, AUGMENTATION_NAMES)}")
-    keys = {} if name == LEARNED else _AUGMENTATIONS[name][1]
+    keys = AUGMENTATION_ARGUMENTS.get(name, {})
     return check_mapping(dict(arguments), keys, where)
 
 

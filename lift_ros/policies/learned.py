@@ -79,6 +79,11 @@ class LearnedPolicy:
             return True
         return coverage.is_covered(np.asarray(observation, dtype=np.float32), *self._coverage)
 
+    @property
+    def knows_coverage(self) -> bool:
+        """Whether the model says which observations its data cover."""
+        return self._coverage is not None
+
     def q_value(self, observation: FloatArray, action: FloatArray) -> float:
         """Return the discounted return that the critics expect, averaged over them."""
         return float(self.q_values(np.asarray(observation)[None], np.asarray(action)[None])[0])

@@ -13,19 +13,27 @@ from lift_ros.policies.protocol import Policy
 from lift_ros.policies.routines import load_routine
 from lift_ros.policies.secant import SecantPolicy
 
-_GOAL = {"goal": Key(list, None, optional=True)}
-_RADIUS = {"action_radius": Key(float, above=0)}
-_WALK = {"step": Key(float, DEFAULT_STEP, above=0), "floor": Key(float, STEP_FLOOR, above=0), **_GOAL}
+_GOAL = {
+    "goal": Key(list, None, optional=True, meaning="Position to go to; null where observations are displacements.")
+}
+_RADIUS = {"action_radius": Key(float, above=0, meaning="Longest action; the plant's unless given.")}
+_WALK = {
+    "step": Key(float, DEFAULT_STEP, above=0, meaning="Length of the first steps, halved after each round."),
+    "floor": Key(float, STEP_FLOOR, above=0, meaning="Length below which steps are not halved any more."),
+    **_GOAL,
+}
+_NOISE = "Deviation of the noise on each step, as a multiple of its length."
+_GAIN = "First guess of how far an action of length 1 moves."
 
 _POLICIES: dict[str, tuple[Callable[..., Policy], dict[str, Key]]] = {
     "coordinate_walk": (CoordinateWalk, _WALK),
     "coordinate_walk_generator": (CoordinateWalk, _WALK),
     "noisy_coordinate_walk": (
         NoisyCoordinateWalk,
-        {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0, high=MOST_NOISE)},
+        {**_WALK, **_RADIUS, "noise": Key(float, 1.0, low=0, high=MOST_NOISE, meaning=_NOISE)},
     ),
     "direct": (DirectPolicy, {**_RADIUS, **_GOAL}),
-    "secant": (SecantPolicy, {**_RADIUS, **_GOAL, "gain": Key(float, 1.0, above=0)}),
+    "secant": (SecantPolicy, {**_RADIUS, **_GOAL, "gain": Key(float, 1.0, above=0, meaning=_GAIN)}),
 }
 POLICY_ARGUMENTS = {name: keys for name, (_, keys) in _POLICIES.items()}
 

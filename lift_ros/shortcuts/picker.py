@@ -8,13 +8,16 @@ from array import array
 from typing import Any
 
 import numpy as np
-from d3rlpy.dataset import EpisodeBase, Transition, TransitionPickerProtocol
-from d3rlpy.dataset.utils import create_zero_observation, retrieve_observation
 
 from lift_ros.errors import UserError
+from lift_ros.lazy import quietly
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.pairs import make_rows
 from lift_ros.shortcuts.rule import Rule, make_nodes, weights
+
+with quietly():
+    from d3rlpy.dataset import EpisodeBase, Transition, TransitionPickerProtocol
+    from d3rlpy.dataset.utils import create_zero_observation, retrieve_observation
 
 _PROPOSALS = 64  # refused as often as this, a draw looks at all candidates instead
 _POOL = 4096  # random numbers fetched at once; at least two per proposal and one more

@@ -17,49 +17,55 @@ _WIDTH = Key(int, low=1, high=65536)
 _LARGEST = 2**53  # whole numbers up to here survive JSON
 
 
-def _option(default: Any, **limits: Any) -> Any:
+def _option(default: Any, meaning: str, **limits: Any) -> Any:
     """Return the field of an option of the default's type within these limits; those of a scenario's keys are known."""
-    return field(default=default, metadata={"key": Key(type(default), **limits)})
+    return field(default=default, metadata={"key": Key(type(default), default, **limits, meaning=meaning)})
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
     """What is trained, on what and how long. The defaults are the preset `fast`."""
 
-    algorithm: str = _option("CQL")
+    algorithm: str = _option(
+        "CQL", "CQL, clone (imitates the best shortcuts, no critic), or one of d3rlpy by its name."
+    )
     updates: int = 1000
-    seed: int = _option(0, low=0, high=_LARGEST)
+    seed: int = _option(0, "Seed of weights, draws and noise.", low=0, high=_LARGEST)
     # what is drawn
-    strategy: str = "best"  # of the shortcuts; "none" trains on plain transitions
+    strategy: str = "best"
     C: float = 0.0
-    motion: str = "auto"  # how actions add up: "linear", by a "power" of their length, or as the run tells
-    draw: str = "episodes"  # start states uniform over transitions, or over episodes first
-    reward: str = "hindsight"  # label episodes that miss rewards, measured ones stay; "recorded" refuses them
-    held_out: float = _option(0.1, low=0, high=0.5)  # share of the episodes that is kept to judge the model by
+    motion: str = "auto"
+    draw: str = "episodes"
+    reward: str = "hindsight"
+    held_out: float = _option(0.1, "Share of the episodes that is kept to judge the model by.", low=0, high=0.5)
     scale_observations: bool = True
-    pairs_memory: int = _option(2**29, low=0, high=_LARGEST)  # bytes that precomputed shortcuts may take
+    pairs_memory: int = _option(2**29, "Bytes that precomputed shortcuts may take.", low=0, high=_LARGEST)
     # the networks and their updates; the paper's names
     hidden: tuple[int, ...] = (64, 64)
-    critics: int = _option(2, low=1, high=_LARGEST)
-    batch_size: int = _option(256, low=1, high=_LARGEST)
-    action_samples: int = _option(4, low=1, high=_LARGEST)
+    critics: int = _option(2, "Number of critics.", low=1, high=_LARGEST)
+    batch_size: int = _option(256, "Shortcuts per update.", low=1, high=_LARGEST)
+    action_samples: int = _option(4, "Actions drawn per state for CQL's conservative term.", low=1, high=_LARGEST)
     gamma: float = 0.99
-    tau: float = _option(0.005, low=0, high=1)
-    actor_learning_rate: float = _option(1e-3, above=0)
-    critic_learning_rate: float = _option(1e-3, above=0)
-    temperature_learning_rate: float = _option(1e-4, low=0)
-    alpha_learning_rate: float = _option(1e-4, low=0)
-    conservative_weight: float = _option(5.0, low=0)
-    alpha_threshold: float = _option(10.0)
-    initial_temperature: float = _option(1.0, above=0)
-    initial_alpha: float = _option(1.0, above=0)
-    anchor: float = _option(5.0, low=0)  # β, how strongly the actor is pulled to the shortcuts' actions
-    anchor_to: str = _option("far", choices=("drawn", "far"))  # of those that are drawn, or of longer ones, shortened
-    # Errors count relative to the length of the action; below this length, in units of λ, they count absolutely.
-    anchor_floor: float = _option(0.3, above=0)
-    schedule: str = _option("cosine", choices=("constant", "cosine"))  # how learning rates fall over the updates
-    # The model's actor is this running average of the trained one; 0 for none.
-    actor_average: float = _option(0.995, low=0, high=1)
+    tau: float = _option(0.005, "How fast target critics follow the critics.", low=0, high=1)
+    actor_learning_rate: float = _option(1e-3, "Learning rate of the actor.", above=0)
+    critic_learning_rate: float = _option(1e-3, "Learning rate of the critics.", above=0)
+    temperature_learning_rate: float = _option(1e-4, "Learning rate of the entropy's temperature; 0 fixes it.", low=0)
+    alpha_learning_rate: float = _option(1e-4, "Learning rate of the conservative term's factor α; 0 fixes it.", low=0)
+    conservative_weight: float = _option(5.0, "Weight of CQL's conservative term.", low=0)
+    alpha_threshold: float = _option(10.0, "Conservative loss above which α grows and below which it falls.")
+    initial_temperature: float = _option(1.0, "Temperature at the start.", above=0)
+    initial_alpha: float = _option(1.0, "α at the start.", above=0)
+    anchor: float = _option(5.0, "β, how strongly the actor is pulled to the shortcuts' actions; 0 for not.", low=0)
+    anchor_to: str = _option(
+        "far", "It is pulled to the drawn shortcuts, or also to longer ones, shortened.", choices=("drawn", "far")
+    )
+    anchor_floor: float = _option(
+        0.3, "Errors count relative to the action's length; below this share of λ absolutely.", above=0
+    )
+    schedule: str = _option("cosine", "How learning rates fall over the updates.", choices=("constant", "cosine"))
+    actor_average: float = _option(
+        0.995, "The model's actor is a running average with this decay of the trained one; 0 for none.", low=0, high=1
+    )
     extra: Mapping[str, Any] = field(default_factory=dict)  # options of a d3rlpy algorithm other than CQL
 
     def __post_init__(self) -> None:
@@ -91,7 +97,10 @@ class TrainingOptions:
 
 # What each option but `hidden` may be; those that a scenario knows are its keys.
 OPTION_KEYS: dict[str, Key] = {
-    **{name: dataclasses.replace(key, optional=False) for name, key in TRAINING_KEYS.items()},
+    **{
+        name: dataclasses.replace(key, optional=False, default=getattr(TrainingOptions, name))
+        for name, key in TRAINING_KEYS.items()
+    },
     **{entry.name: entry.metadata["key"] for entry in dataclasses.fields(TrainingOptions) if entry.metadata},
 }
 
@@ -131,6 +140,12 @@ def convert_option(name: str, text: str) -> Any:
         with contextlib.suppress(ValueError):  # then it is a word
             value = json.loads(text.lower() if text.lower() in ("true", "false") else text)
     return value if key is None else check_value(f"option {name}", value, key)
+
+
+def hidden_key() -> Key:
+    """Return the key of `hidden`, the only option that is a list: it has a rule of its own."""
+    meaning = "Widths of the networks' hidden layers; on the command line 64x64."
+    return Key(list, list(TrainingOptions.hidden), entries=int, meaning=meaning)
 
 
 def _widths(value: Any) -> tuple[int, ...]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import warnings
 from typing import Any
 
 import torch
 
 from lift_ros.errors import UserError
+from lift_ros.lazy import quietly
 from lift_ros.policies.model_file import Tensors
 from lift_ros.shortcuts.sampler import ShortcutBatch
 from lift_ros.training.dense import name_layers
 from lift_ros.training.learners import Learner
 from lift_ros.training.options import TrainingOptions
 
-# gym, which d3rlpy still imports, otherwise prints a notice about itself.
-os.environ.setdefault("GYM_DISABLE_WARNINGS", "true")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+with quietly():
     import d3rlpy
     from d3rlpy.models.torch import DeterministicPolicy, NormalPolicy
     from d3rlpy.models.torch.q_functions import ContinuousMeanQFunction

@@ -312,6 +312,7 @@ def _summary_writer(folder: str | Path | None) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UserError(
-            "TensorBoard is not installed; install it with `pip install tensorboard` or leave --tensorboard out"
+            "TensorBoard is not installed; install it with `pip install tensorboard`, or lift_ros with its extra "
+            "`tensorboard`, or leave --tensorboard out"
         ) from error
     return SummaryWriter(str(folder))

@@ -110,9 +110,17 @@ def test_a_model_with_longer_steps_is_refused_and_one_with_shorter_steps_is_not(
 
 def test_a_run_in_two_parts_equals_one_in_a_single_part(tmp_path: Path) -> None:
     lift_collect(tmp_path / "whole", "--episodes", "4")
-    for _ in range(2):
-        assert lift_collect(tmp_path / "parts", "--episodes", "2") == 0
+    for count in ("2", "4"):
+        assert lift_collect(tmp_path / "parts", "--episodes", count) == 0
     assert same(timeless(read_run(tmp_path / "parts")), timeless(read_run(tmp_path / "whole")))
+
+
+def test_a_full_run_says_that_it_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lift_collect(tmp_path / "run", "--episodes", "2") == 0
+    capsys.readouterr()
+    assert lift_collect(tmp_path / "run", "--episodes", "2") == 0
+    assert "is full: 2 episodes are recorded and 2 wanted; a higher --episodes adds to it" in capsys.readouterr().out
+    assert len(read_run(tmp_path / "run")) == 2
 
 
 def test_several_processes_write_the_same_run(tmp_path: Path) -> None:
@@ -193,7 +201,7 @@ def test_what_is_trained_on_the_way_acts_afterwards_also_in_a_run_of_two_parts(
     assert not any(episode.augmentations for episode in whole[:3])
     assert all(episode.augmentations for episode in whole[3:])
     assert {step.rejection for episode in whole[:3] for step in episode.steps} == {Rejection.NONE, Rejection.MISSING}
-    for count in ("2", "2", "1"):
+    for count in ("2", "4", "5"):
         assert lift_collect(tmp_path / "parts", "--episodes", count, *words, scenario=short) == 0
     parts = read_run(tmp_path / "parts")
     for step in [step for episode in [*parts, *whole] for step in episode.steps]:

@@ -68,7 +68,8 @@ def test_a_run_that_tells_nothing_of_its_motion_says_why(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["inspect", str(runs[0])]) == 0
-    assert "κ = 0.00, since fewer than 5 episodes tell too little" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "κ = 0.00, since fewer than 5 episodes tell too little" in printed
 
 
 def test_reference_run_can_be_chosen(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,3 +199,36 @@ def test_steps_of_routine_and_lift_are_told_apart(
     lines = capsys.readouterr().out.splitlines()
     assert any("logging policy" in line and line.split()[-3:] == ["2", "1", "9"] for line in lines)
     assert any("LIFT collection" in line and line.split()[-3:] == ["1", "1", "2"] for line in lines)
+
+
+def test_a_model_file_says_what_it_is_beside_runs(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, model = tmp_path / "walk", tmp_path / "policy"
+    assert main(["collect", "--scenario", "po-none-d2", "--out", str(run), "--episodes", "5", "--quiet"]) == 0
+    assert main(["train", str(run), "--out", str(model), "--updates", "3", "--option", "hidden=8x6", "--json"]) == 0
+    digest = json.loads(capsys.readouterr().out.splitlines()[-1])["hash"]
+    assert main(["inspect", str(model), str(runs[0]), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [line["run"] for line in printed["runs"]] == [str(runs[0])]
+    (said,) = printed["models"]
+    assert (said["hash"], said["algorithm"], said["action_radius"]) == (digest, "CQL", 0.3)
+    assert (said["actor"], said["critics"], said["scaled"]) == ([2, 8, 6, 2], 2, True)
+    assert said["training"]["options"]["hidden"] == [8, 6]
+    assert main(["inspect", str(model)]) == 0
+    output = capsys.readouterr().out
+    for words in ("2 → 8 → 6 → 2, 2", "hidden=[8, 6]", "updates=3", digest[:16], "walk", "lift evaluate"):
+        assert words in output
+
+
+def test_a_model_of_an_earlier_version_says_what_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(__file__).parents[1] / "fixtures" / "version_0_1"
+    assert main(["inspect", *(str(path) for path in sorted(folder.glob("*.safetensors")))]) == 0
+    output = capsys.readouterr().out
+    assert "not known to the version that wrote it: motion" in " ".join(output.split())
+    assert "TD3PlusBC" in output
+
+
+def test_a_missing_model_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(tmp_path / "none.safetensors")]) == 2
+    assert "there is no model file" in capsys.readouterr().err

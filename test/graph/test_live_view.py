@@ -73,6 +73,41 @@ def test_a_log_file_gets_a_line_per_interval() -> None:
     assert len(stream.getvalue().splitlines()) == 3
 
 
+def test_until_the_first_step_it_says_which_nodes_are_up() -> None:
+    now, stream = [0.0], io.StringIO()
+    view = LiveView(5, starting=["arbiter", "recorder"], stream=stream, plain_interval_s=5.0, clock=lambda: now[0])
+    view.refresh()
+    now[0] = 3.0
+    view.node_up("recorder")
+    view.refresh()  # too early for another line
+    now[0] = 6.0
+    view.refresh()
+    now[0] = 7.0
+    view.node_up("arbiter")
+    view.refresh()
+    view.update(RunStatus(steps_done=1))
+    now[0] = 13.0
+    view.update(RunStatus(steps_done=1, trouble="recorder: disk full"))
+    assert [line.split(";")[0] for line in stream.getvalue().splitlines()[:3]] == [
+        "starting: 0 of 2 nodes are up after 0 s, not arbiter, recorder",
+        "starting: 1 of 2 nodes are up after 6 s, not arbiter",
+        "all 2 nodes are up after 7 s",
+    ]
+    assert stream.getvalue().splitlines()[3].startswith("episodes 0 of 5")
+
+
+def test_a_reader_that_went_away_is_noticed_and_nothing_is_printed_any_more() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    view = LiveView(stream=Gone())
+    assert not view.reader_gone
+    view.log("[arbiter] hello")
+    view.close()
+    assert view.reader_gone
+
+
 def test_a_terminal_redraws_in_place_below_the_log() -> None:
     stream = Terminal()
     view = LiveView(stream=stream)

@@ -46,6 +46,13 @@ def test_the_d3rlpy_example_runs(tmp_path: Path) -> None:
         [sys.executable, "-c", code.group(1)], cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S
     )
     assert done.returncode == 0, done.stderr
+    assert "Gym" not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_fit_a_page() -> None:
+    for number, line in enumerate(README.splitlines(), 1):
+        assert len(line) < 100 or line.startswith("!["), f"README.md, line {number} has {len(line)} characters"
 
 
 def test_links_lead_somewhere() -> None:

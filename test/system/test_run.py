@@ -39,7 +39,11 @@ def test_a_run_is_completed_continued_and_counts_its_outcomes(tmp_path: Path) ->
     first = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 3, "--p", 0)
     output = finish(first)
     assert first.returncode == 0, output
-    assert output.startswith("3 episodes: the logging policy alone\n")
+    assert output.startswith(
+        "3 episodes: the logging policy alone\nstarting: 0 of 4 nodes are up after 0 s, not arbiter"
+    )
+    assert "[recorder             ] INFO: recorder is up" in output
+    assert "all 4 nodes are up after" in output
     assert f"3 episodes recorded in {run}: 3 reached" in output
     assert "[recorder" in output
     second = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 5, "--p", 0, "--quiet")
@@ -47,6 +51,11 @@ def test_a_run_is_completed_continued_and_counts_its_outcomes(tmp_path: Path) ->
     assert second.returncode == 0, output
     assert "2 episodes recorded" in output
     assert "[recorder" not in output
+    again = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 5, "--p", 0)
+    assert (finish(again), again.returncode) == (
+        f"{run} is full: 5 episodes are recorded and 5 wanted; a higher --episodes adds to it\n",
+        0,
+    )
     assert [episode.index for episode in read_run(run)] == [0, 1, 2, 3, 4]
     other = start_lift("run", "--scenario", "po-rot-d2", "--out", run, "--episodes", 6, "--p", 0)
     output = finish(other)
@@ -64,6 +73,17 @@ def test_interrupting_keeps_every_finished_episode(tmp_path: Path) -> None:
     outcomes = [RunReader(run).episode(index).outcome for index in RunReader(run).episode_indices]
     assert len(outcomes) >= 2
     assert set(outcomes[:-1]) == {Outcome.REACHED}
+
+
+def test_a_reader_that_goes_away_ends_the_run_in_order(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start_lift("run", "--scenario", "po-none-d2", "--out", run, "--episodes", 100000, "--p", 0)
+    assert process.stdout is not None
+    wait_for_episodes(run, 1)
+    process.stdout.close()
+    assert process.wait(WAIT_S) == 141
+    assert _nodes_of(os.environ["ROS_DOMAIN_ID"]) == []
+    assert len(RunReader(run).episode_indices) >= 1
 
 
 def test_two_graphs_in_two_namespaces_of_one_domain_do_not_disturb_each_other(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_cmake_knows_nothing_of_the_wheels() -> None:
 
 def test_make_help_lists_every_target() -> None:
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
-    for target in ("setup", "test", "demo", "lint", "format", "benchmark", "lock", "clean", "help"):
+    for target in ("setup", "test", "demo", "lint", "format", "benchmark", "docs", "lock", "clean", "help"):
         assert f"make {target} " in shown
 
 
