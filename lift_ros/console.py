@@ -103,3 +103,9 @@ def print_error(command: str, error: object) -> None:
     """Print one sentence about what went wrong to stderr, where a terminal shows the command in red."""
     sentence = Text.assemble((f"lift {command}:", "bold red"), f" {error}")
     Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
+
+
+def print_warning(command: str, warning: object) -> None:
+    """Print one sentence about what is likely to go wrong to stderr, where a terminal shows the command in yellow."""
+    sentence = Text.assemble((f"lift {command}: warning:", "bold yellow"), f" {warning}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
