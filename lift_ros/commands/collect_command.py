@@ -16,7 +16,7 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Episode
-from lift_ros.commands.collection_options import add_collection_options
+from lift_ros.commands.collection_options import add_collection_options, check_collection_options
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
     # Before the run is created: a wrong number must leave nothing behind.
     check_value("--processes", arguments.processes, Key(int, low=1))
-    check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
+    check_collection_options(arguments)
     wishes = {name: getattr(arguments, name) for name in WISHES}
     plan = CollectionPlan.make(scenario, **wishes if augmented else wishes | {"p": 0.0, "train_after": 0})
     episodes = check_value("--episodes", plan.episodes, COLLECTION_KEYS["episodes"])

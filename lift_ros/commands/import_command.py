@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from lift_ros.bags.importing import import_bag, load_mapping, open_bag
+from lift_ros.console import print_warning
 from lift_ros.errors import UserError
 
 
@@ -36,4 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{arguments.out}: {report.episodes} episodes ({outcomes}), {report.steps} steps")
     for reason, count in report.dropped.most_common():
         print(f"dropped {count}x {reason}")
+    for doubt in report.doubts:
+        print_warning("import", doubt)
     return 0
