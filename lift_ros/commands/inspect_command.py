@@ -184,7 +184,7 @@ def preflight_text(preflight: Preflight | None) -> str:
     """Return what is told before training, with warnings and the entries of the observation, for a terminal."""
     if preflight is None:
         return "nothing, since there is no step in it"
-    warnings = [f"warning: {warning}" for warning in [*preflight.refusals(), *preflight.warnings()]]
+    warnings = [f"warning: {warning}" for warning in preflight.doubts()]
     lines = [fold(line, "  ") for line in [*preflight.lines(), *warnings]]
     return "\n".join([*lines, preflight.entry_table()])
 

@@ -166,7 +166,7 @@ def _look_before(arguments: argparse.Namespace, preflight: Preflight) -> None:
     if refusals and not arguments.anyway:
         raise UserError(f"{refusals[0]}; --anyway trains nevertheless")
     if not arguments.json:
-        for warning in [*refusals, *preflight.warnings()]:
+        for warning in preflight.doubts():
             print_warning("train", warning)
 
 

@@ -17,6 +17,7 @@ from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario
 from lift_ros.training.earlier import find_earlier
 from lift_ros.training.options import preset
+from lift_ros.training.preflight import check_runs
 from lift_ros.training.runs import load_runs
 
 _PR_SET_PDEATHSIG = 1
@@ -58,6 +59,8 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     out, radius = Path(job.out), scenario.action_radius
     policy = find_earlier(out, recorded, options, radius)
     if policy is None:
+        if doubts := check_runs(recorded.arrays, options, action_radius=radius, limit=radius).doubts():
+            report({"doubts": doubts})
         stop = _reporter(options.updates, report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
     report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})

@@ -186,6 +186,10 @@ class Preflight:
             )
         return found
 
+    def doubts(self) -> list[str]:
+        """Return all that speaks against training, the worst first."""
+        return [*self.refusals(), *self.warnings()]
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything as values; `for_programs` turns what is unknown into null."""
         names = ("episodes", "arrivals", "steps", "radius", "shortcuts", "entries", "direction")
