@@ -105,11 +105,12 @@ class ArbiterNode(LiftNode):
         """Give up on a plant that answers resets with another size again and again; a stranger is no reason."""
         asked = self._machine.state is exchange.State.RESETTING and observation.episode == self._machine.episode
         self._misfits += asked and observation.step == 0
-        if self._misfits >= MISFITS:
-            raise UserError(
+        if self._misfits >= MISFITS and not self.ended.done():
+            problem = UserError(
                 f"the plant observes {observation.values.size} values, but scenario {self.value('scenario')} says "
                 f"{self._limits.observation_size}: correct the scenario, or start the plant that it describes"
             )
+            self.ended.set_exception(problem)
 
     def _on_proposal(self, proposal: exchange.Proposal) -> None:
         party = PARTY_OF[proposal.source]

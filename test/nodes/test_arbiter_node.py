@@ -230,8 +230,10 @@ def test_a_plant_that_answers_its_reset_with_another_size_again_and_again_is_giv
     for _ in range(2):
         talk.node._on_observation(Observation(7, 0, np.zeros(3)))  # a stranger's
         talk.node._on_observation(Observation(0, 0, np.zeros(3)))
-    with pytest.raises(UserError, match="the plant observes 3 values, but scenario .* says 2"):
-        talk.node._on_observation(Observation(0, 0, np.zeros(3)))
+    assert not talk.node.ended.done()
+    talk.node._on_observation(Observation(0, 0, np.zeros(3)))
+    with pytest.raises(UserError, match=r"the plant observes 3 values, but scenario .* says 2"):
+        talk.node.ended.result()
 
 
 @pytest.mark.parametrize(
