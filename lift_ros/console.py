@@ -1,4 +1,7 @@
-"""How commands speak: to people in tables of plain text and errors of one sentence, to programs in JSON values."""
+"""How commands speak: to people in tables of plain text and errors of one sentence, to programs in JSON values.
+
+Rich is loaded where something is drawn: who only wants a number in words, as the trainer's process does, waits less.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,11 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any, Literal
 
-from rich.box import Box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 PLAIN_WIDTH = 80  # of what is written into files and pipes
 LONGEST_WHOLE_WORD = 20  # longer ones, mostly paths, may be broken
 _GAP = 2  # spaces between two columns
 # Eight rows of left, fill, divider and right; only the third, below the header, has anything to draw.
-_RULE_BELOW_HEADER = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
+_RULE_BELOW_HEADER = "    \n    \n -  \n    \n    \n    \n    \n    \n"
 
 
 def shown(value: object, digits: int = 3) -> str:
@@ -45,6 +43,11 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     that is not enough, a table of few rows is turned upright, and the columns of a long one go into two, one below the
     other, each with the first column.
     """
+    from rich.box import Box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     cells = [[shown(entry) for entry in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -62,7 +65,8 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, wid
     while sum(widths) > room and (wide := [k for k, narrow in enumerate(least) if widths[k] > narrow]):
         # Headers are folded before entries, and what is widest first.
         widths[max(wide, key=lambda k: (widths[k] > body[k], widths[k]))] -= 1
-    table = Table(box=_RULE_BELOW_HEADER, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
+    rule = Box(_RULE_BELOW_HEADER, ascii=True)
+    table = Table(box=rule, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
     for column, wanted in zip(columns, widths, strict=True):
         justify: Literal["left", "right"] = "left" if any(map(_is_word, column[1:])) else "right"
         table.add_column(Text(column[0]), justify=justify, overflow="fold", width=wanted)
@@ -108,5 +112,17 @@ def fold(line: str, indent: str) -> str:
 
 def print_error(command: str, error: object) -> None:
     """Print one sentence about what went wrong to stderr, where a terminal shows the command in red."""
-    sentence = Text.assemble((f"lift {command}".rstrip() + ":", "bold red"), f" {error}")
-    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
+    _print_sentence(f"lift {command}".rstrip() + ":", "bold red", error)
+
+
+def print_warning(command: str, warning: object) -> None:
+    """Print one sentence about what is likely to go wrong to stderr, where a terminal shows the command in yellow."""
+    _print_sentence(f"lift {command}: warning:", "bold yellow", warning)
+
+
+def _print_sentence(speaker: str, style: str, sentence: object) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text.assemble((speaker, style), f" {sentence}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(text)

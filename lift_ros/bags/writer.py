@@ -317,8 +317,8 @@ def check_continuation(run: Path, scenario: Scenario) -> None:
         return
     facts = RunReader(run).facts
     if facts.get("scenario") != scenario.name:
-        other = facts.get("scenario")
-        raise UserError(f"{run} is a run of scenario {other!r}, not {scenario.name!r}: choose another --out")
+        other = f"of scenario {facts['scenario']!r}" if facts.get("scenario") else "that names no scenario"
+        raise UserError(f"{run} is a run {other}, not {scenario.name!r}: choose another --out")
     recorded, wanted = facts.get("parameters", {}), scenario.as_dict()
     for part in ("plant", "logging_policy"):
         if recorded.get(part) != wanted[part]:

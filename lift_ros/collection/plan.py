@@ -99,7 +99,8 @@ class CollectionPlan:
                 f"train_after is {train_after}, but the augmentation {self.augmentation}"
                 f"{' learns from the given data' if self.data else ' is never trained'}: leave one of them out"
             )
-        if self.mode in (Mode.EVALUATE, Mode.ASSIST) and self.augmentation == LEARNED and self.model is None:
+        trained = self.mode is Mode.SHADOW and self.train_after  # on the way
+        if self.mode is not Mode.COLLECT and self.augmentation == LEARNED and self.model is None and not trained:
             raise UserError(f"mode {self.mode.name.lower()} needs a model; give one with --model FILE")
         fitted = self.data or self.train_after or not self.has_augmentor
         if self.augmentation == UNCERTAINTY and not fitted:

@@ -16,15 +16,16 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import CollectionPlan
 from lift_ros.collection.records import Episode
-from lift_ros.commands.collection_options import add_collection_options, full_run
+from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.configuration import Key, check_value
-from lift_ros.console import print_error
+from lift_ros.console import print_error, print_warning
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
 from lift_ros.training.options import preset
+from lift_ros.training.preflight import check_runs
 from lift_ros.training.runs import fit_to_runs, load_runs
 
 WISHES = ("mode", "episodes", "p", "budget", "augmentation", "model", "data", "train_after")  # what a plan is made of
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
     # Before the run is created: a wrong number must leave nothing behind.
     check_value("--processes", arguments.processes, Key(int, low=1))
-    check_value("--seed", arguments.seed, Key(int, low=0, high=2**63 - 1))
+    check_collection_options(arguments)
     wishes = {name: getattr(arguments, name) for name in WISHES}
     plan = CollectionPlan.make(scenario, **wishes if augmented else wishes | {"p": 0.0, "train_after": 0})
     episodes = check_value("--episodes", plan.episodes, COLLECTION_KEYS["episodes"])
@@ -140,5 +141,7 @@ def _learn(arguments: argparse.Namespace, scenario: Scenario, plan: CollectionPl
     from lift_ros.training.trainer import train  # here, since torch is slow to come and few need it
 
     recorded = load_runs([arguments.out], episodes=plan.train_after)
-    options = preset("fast", scenario, seed=arguments.seed)
-    return train(recorded, options, action_radius=scenario.action_radius, progress=not arguments.quiet).policy
+    options, radius = preset("fast", scenario, seed=arguments.seed), scenario.action_radius
+    for doubt in check_runs(recorded.arrays, options, action_radius=radius, limit=radius).doubts():
+        print_warning("collect", doubt)
+    return train(recorded, options, action_radius=radius, progress=not arguments.quiet).policy

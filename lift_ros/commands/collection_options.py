@@ -6,7 +6,26 @@ import argparse
 from pathlib import Path
 
 from lift_ros.collection.plan import MODES
+from lift_ros.configuration import Key, check_value
+from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
+
+_NUMBERS = {
+    "seed": Key(int, low=0, high=2**63 - 1),
+    "episodes": Key(int, low=0),
+    "train_after": Key(int, low=0),
+    "budget": Key(int, low=0),
+}
+
+
+def check_collection_options(arguments: argparse.Namespace) -> None:
+    """Refuse numbers that cannot be meant, in the words of the command line, before anything is created or started."""
+    for name, key in _NUMBERS.items():
+        if getattr(arguments, name, None) is not None:
+            check_value(f"--{name.replace('_', '-')}", getattr(arguments, name), key)
+    if arguments.p is not None and not 0 <= arguments.p <= 1:
+        percent = f"; {arguments.p:g} % is --p {arguments.p / 100:g}" if 1 < arguments.p <= 100 else ""
+        raise UserError(f"--p is {arguments.p:g}; allowed: between 0 and 1, it is a probability{percent}")
 
 
 def full_run(run: Path, recorded: int, wanted: int) -> str:

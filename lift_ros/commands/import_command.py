@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lift_ros.bags.importing import import_bag, load_mapping, open_bag, propose_mapping, summarise_topics
-from lift_ros.console import fold, for_programs
+from lift_ros.console import fold, for_programs, print_warning
 from lift_ros.errors import UserError
 
 PROPOSAL = Path("mapping.yaml")
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{arguments.out}: {report.episodes} episodes ({outcomes}), {report.steps} steps")
     for reason, count in report.dropped.most_common():
         print(f"dropped {count}x {reason}")
+    for doubt in report.doubts:
+        print_warning("import", doubt)
     return 0
 
 

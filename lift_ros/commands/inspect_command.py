@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
 from lift_ros.console import attribute_table, fold, for_programs
@@ -33,6 +34,8 @@ from lift_ros.evaluation.run_summary import (
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
 from lift_ros.scenario import load_scenario
+from lift_ros.training.options import TrainingOptions
+from lift_ros.training.preflight import Preflight, check_runs
 
 SHOWN_EPISODES = 20
 SHORTCUT_NOTE = (
@@ -175,6 +178,26 @@ def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[
     return summaries, written
 
 
+def look_before(run: Run) -> Preflight | None:
+    """Tell what `lift train` would tell of a run before training; None where it holds no step."""
+    summary, episodes = run
+    parameters = summary.facts.get("parameters") or {}
+    training = {key: value for key, value in (parameters.get("training") or {}).items() if value is not None}
+    radius = action_radius([run])
+    arrays = episodes_to_arrays(episodes)
+    options = TrainingOptions().replaced(training)
+    return check_runs(arrays, options, action_radius=radius, limit=radius) if len(arrays) else None
+
+
+def preflight_text(preflight: Preflight | None) -> str:
+    """Return what is told before training, with warnings and the entries of the observation, for a terminal."""
+    if preflight is None:
+        return "nothing, since there is no step in it"
+    warnings = [f"warning: {warning}" for warning in preflight.doubts()]
+    lines = [fold(line, "  ") for line in [*preflight.lines(), *warnings]]
+    return "\n".join([*lines, preflight.entry_table()])
+
+
 def inspect_scenario(arguments: argparse.Namespace) -> tuple[list[Expertness], list[Path]]:
     """Measure how many steps a scenario's logging policy takes over its initial step size, and draw it."""
     scenario, episodes = load_scenario(arguments.scenario), arguments.episodes
@@ -199,6 +222,7 @@ def run(arguments: argparse.Namespace) -> int:
         add_scores(arguments, runs)
         result["runs"] = [summary for summary, _ in runs]
         result["motion"] = [summarise_motion(summary.run, episodes) for summary, episodes in runs]
+        result["preflight"] = [look_before(run) for run in runs]
         if arguments.plots is not None:
             result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=not arguments.json)
     if arguments.scenario is not None:
@@ -206,6 +230,7 @@ def run(arguments: argparse.Namespace) -> int:
         plots += drawn
     if arguments.json:
         result["motion"] = [entry.as_dict() for entry in result.get("motion", [])]
+        result["preflight"] = [entry and entry.as_dict() for entry in result.get("preflight", [])]
         print(json.dumps(for_programs({**result, "plots": [str(path) for path in plots]}), ensure_ascii=False))
         return 0
     if models:
@@ -213,6 +238,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.runs:
         _print_tables(runs, everything=arguments.all)
         print(f"\n{motion_table(result['motion'])}")
+        for summary, preflight in zip(result["runs"], result["preflight"], strict=True):
+            print(f"\nbefore training on {summary.run}\n{preflight_text(preflight)}")
     if result.get("shortcuts"):
         print(f"\n{shortcut_table(result['shortcuts'])}\n{fold(SHORTCUT_NOTE, '')}")
     if arguments.scenario is not None:

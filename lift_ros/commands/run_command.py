@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from lift_ros.collection.records import Outcome
-from lift_ros.commands.collection_options import add_collection_options, full_run
+from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import Value
@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
     require_ros()
+    check_collection_options(arguments)
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
     options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
     result = run_graph(options, show_logs=not arguments.quiet)

@@ -11,11 +11,14 @@ from lift_ros.collection.interruption import Interrupts
 from lift_ros.commands.output_files import check_writable
 from lift_ros.commands.training_options import add_training_options, make_options
 from lift_ros.configuration import Key, check_value
-from lift_ros.console import for_programs
+from lift_ros.console import fold, for_programs, print_warning
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Foresight, Outlook
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.shortcuts.rule import PLAIN
+from lift_ros.training.earlier import find_earlier
+from lift_ros.training.options import TrainingOptions
+from lift_ros.training.preflight import Preflight, check_runs
 from lift_ros.training.runs import RecordedRuns, load_runs
 
 _JUDGEMENTS = 20  # per training, unless told otherwise
@@ -42,6 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-every", type=int, default=_CHECKPOINT_EVERY, metavar="N", help="updates (default: %(default)s)"
     )
     parser.add_argument("--resume", action="store_true", help="continue the interrupted training of this model")
+    parser.add_argument("--force", action="store_true", help="write over a model of another training")
+    parser.add_argument(
+        "--anyway", action="store_true", help="train although λ is shorter than the recorded steps, or nothing arrived"
+    )
     parser.add_argument("--threads", type=int, help="processor threads (default: 2 where there are two)")
     parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write TensorBoard logs there")
     parser.add_argument("--json", action="store_true", help="print the result for programs, without a progress bar")
@@ -59,6 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     if radius is None:
         raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
     check_writable(arguments.out)
+    if not (arguments.resume or arguments.force):
+        _spare_other_models(arguments, recorded, options, radius)
+    preflight = check_runs(recorded.arrays, options, action_radius=radius, limit=_limit(scenario or recorded.scenario))
+    _look_before(arguments, preflight)
     interrupts = Interrupts()
     from lift_ros.evaluation.convergence import make_judge
     from lift_ros.training.trainer import train
@@ -78,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                     **{name: getattr(arguments, name) for name in _PASSED_ON},
                 )
                 outlook = Outlook(recorded, arguments.runs).judge(result.policy, str(arguments.out), seed=options.seed)
-                _report(arguments, recorded, result, outlook)
+                _report(arguments, recorded, result, outlook, preflight)
         except KeyboardInterrupt:
             return 130
     return 0
@@ -103,7 +114,41 @@ def _check_sizes(scenario: Scenario, recorded: RecordedRuns) -> None:
         )
 
 
-def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any, foresight: Foresight) -> None:
+def _limit(scenario: Scenario | None) -> float | None:
+    return None if scenario is None else scenario.action_radius
+
+
+def _spare_other_models(
+    arguments: argparse.Namespace, recorded: RecordedRuns, options: TrainingOptions, radius: float
+) -> None:
+    """Refuse to write over a file that this very training would not write again."""
+    from lift_ros.training.trainer import best_path
+
+    written = [arguments.out] if arguments.scenario is None else [arguments.out, best_path(arguments.out)]
+    for path in written:
+        if path.exists() and find_earlier(path, recorded, options, radius) is None:
+            raise UserError(
+                f"{path} exists and is not of this training, with these runs and options; choose another --out, or "
+                "write over it with --force"
+            )
+
+
+def _look_before(arguments: argparse.Namespace, preflight: Preflight) -> None:
+    """Print what the runs tell, and refuse what would be in vain unless somebody insists."""
+    refusals = preflight.refusals()
+    if not arguments.json:
+        for line in preflight.lines():
+            print(fold(line, "  "), flush=True)
+    if refusals and not arguments.anyway:
+        raise UserError(f"{refusals[0]}; --anyway trains nevertheless")
+    if not arguments.json:
+        for warning in preflight.doubts():
+            print_warning("train", warning)
+
+
+def _report(
+    arguments: argparse.Namespace, recorded: RecordedRuns, result: Any, foresight: Foresight, preflight: Preflight
+) -> None:
     data = result.policy.description["training"]["data"]
     left_out = recorded.left_out + [f"{count} episodes {reason}" for reason, count in data["left_out"].items()]
     if arguments.json:
@@ -115,6 +160,7 @@ def _report(arguments: argparse.Namespace, recorded: RecordedRuns, result: Any, 
             **{name: data[name] for name in ("episodes", "steps", "labelled")},
             "motion": result.policy.description["training"]["motion"],
             "left_out": left_out,
+            "preflight": for_programs(preflight.as_dict()),
             **for_programs(foresight.as_dict()),
         }
         print(json.dumps(content))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ PATIENT_DEADLINES: Mapping[str, Value] = {
 }
 SIMULATOR = "simulator"
 HARDWARE = "hardware"
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     scenario = load_scenario(options.scenario)
     _check(options, scenario)
     plan = plan_of(options, scenario)
+    if plan.model is not None:
+        load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
     rows = {"arbiter": given | _arbiter(options, plan)}
@@ -124,8 +128,13 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
         )
     if options.augmentation not in (None, *AUGMENTATION_NAMES):
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
-    if options.model is not None:
-        load_fitting_model(options.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
+    if not all(map(_NAME.fullmatch, options.namespace.strip("/").split("/"))):
+        raise UserError(
+            f"namespace is {options.namespace!r}; allowed: letters, digits and _, not beginning with a digit, with / "
+            "between names"
+        )
+    if not is_routine(scenario.logging_policy.name):
+        scenario.make_logging_policy()  # refuses a plant of sizes that it cannot work with; a routine may open devices
     for path in options.data:
         RunReader(path)  # refuses what is no run
     for executable, values in options.parameters.items():

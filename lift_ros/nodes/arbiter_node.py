@@ -15,6 +15,7 @@ from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party
 from lift_ros.collection.records import Episode, Mode, Outcome, Source
 from lift_ros.collection.run_control import Situation, Wish
+from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.meeting import SIGNS, explain_waiting
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER
@@ -27,6 +28,7 @@ from lift_ros.scenario import AssistSettings, load_scenario
 # Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.
 CHECKS = 10
 SHORTEST_TICK, LONGEST_TICK = 0.002, 0.02
+MISFITS = 3  # answers to a reset of another size, after which the plant is taken to be another one
 DEADLINES = {party: f"{party.name.lower()}_deadline" for party in Party if party is not Party.RECORDER}
 # How long somebody may be waited for before people are told why and what to do; nodes need a while to start.
 EXPLAIN_AFTER = 3.0
@@ -61,6 +63,7 @@ class ArbiterNode(LiftNode):
         self._shown_detail = ""
         self._shown_since = 0.0
         self._commanded_ns = 0
+        self._misfits = 0  # answers to a reset in a row that were of another size
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
             policies=self.create_publisher(msg.Query, qos.QUERY, qos.LOOP),
@@ -102,10 +105,23 @@ class ArbiterNode(LiftNode):
         size, expected = observation.values.size, self._limits.observation_size
         if observation.refusal is exchange.Refusal.NONE and size != expected:
             self.drop("malformed observation", f"{size} values, expected {expected}")
+            self._note_misfit(observation)
             return
+        self._misfits = 0
         if observation.step > 0 and Party.PLANT in self._machine.waiting_for:  # a reset takes its own time
             self._note_answer(Party.PLANT)
         self._feed(observation)
+
+    def _note_misfit(self, observation: exchange.Observation) -> None:
+        """Give up on a plant that answers resets with another size again and again; a stranger is no reason."""
+        asked = self._machine.state is exchange.State.RESETTING and observation.episode == self._machine.episode
+        self._misfits += asked and observation.step == 0
+        if self._misfits >= MISFITS and not self.ended.done():
+            problem = UserError(
+                f"the plant observes {observation.values.size} values, but scenario {self.value('scenario')} says "
+                f"{self._limits.observation_size}: correct the scenario, or start the plant that it describes"
+            )
+            self.ended.set_exception(problem)
 
     def _on_proposal(self, proposal: exchange.Proposal) -> None:
         party = PARTY_OF[proposal.source]

@@ -234,6 +234,8 @@ def _live(node_class: type[LiftNode], signalled: Callable[[], bool]) -> int:
     try:
         while not signalled() and not node.ended.done():
             executor.spin_until_future_complete(node.ended, timeout_sec=SPIN_SECONDS)
+        if node.ended.done():
+            node.ended.result()  # or why it cannot go on
         node.finish()
         deadline = time.monotonic() + FAREWELL_SECONDS
         while not node.finished() and time.monotonic() < deadline:

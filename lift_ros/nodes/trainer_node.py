@@ -132,6 +132,8 @@ class Trainer(LiftNode):
             with contextlib.suppress(ValueError):
                 finding = json.loads(line)
                 self._finding = finding if isinstance(finding, dict) else self._finding
+                for doubt in self._finding.get("doubts", ()):
+                    self.get_logger().warning(f"trains, but {doubt}")
 
     def _announce(self, job: TrainingJob, finding: dict[str, Any]) -> None:
         model = Model(finding["model"], finding["sha256"], finding["algorithm"], job.episodes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.array_types import Float32Array, IntArray
+from lift_ros.array_types import BoolArray, Float32Array, IntArray
 from lift_ros.policies.model_file import Tensors
 
 MEAN, DEVIATION, SWITCHES = "observation.mean", "observation.deviation", "observation.switches"
@@ -61,8 +61,14 @@ def fit_inputs(observations: Float32Array, scaled: bool) -> Inputs:
         return Inputs(np.zeros(size, dtype=np.float32), np.ones(size, dtype=np.float32), switches)
     values = observations.astype(np.float64)
     mean, deviation = values.mean(axis=0), values.std(axis=0)
-    deviation[deviation <= _CONSTANT * (1.0 + np.abs(mean))] = 1.0
+    deviation[find_constants(values)] = 1.0
     return Inputs(mean.astype(np.float32), deviation.astype(np.float32), switches)
+
+
+def find_constants(observations: npt.NDArray[np.floating]) -> BoolArray:
+    """Return which entries do not change."""
+    constant: BoolArray = observations.std(axis=0) <= _CONSTANT * (1.0 + np.abs(observations.mean(axis=0)))
+    return constant
 
 
 def find_switches(observations: npt.NDArray[np.floating]) -> IntArray:

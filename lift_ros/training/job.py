@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.errors import UserError
-from lift_ros.policies.learned import LearnedPolicy, load_model
 from lift_ros.scenario import load_scenario
-from lift_ros.training.data import held_out, make_data
-from lift_ros.training.options import TrainingOptions, preset
-from lift_ros.training.runs import RecordedRuns, load_runs
+from lift_ros.training.earlier import find_earlier
+from lift_ros.training.options import preset
+from lift_ros.training.preflight import check_runs
+from lift_ros.training.runs import load_runs
 
 _PR_SET_PDEATHSIG = 1
 REPORT_SECONDS = 0.5
@@ -56,17 +56,14 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     # While a run is collected nobody asks for a judgement, so that all episodes are for training unless told.
     options = preset("fast", scenario, **{"held_out": 0.0, "seed": job.seed, **job.options})
     recorded = load_runs([job.run], episodes=job.episodes)
-    out = Path(job.out)
-    policy = _already_trained(out, options.as_dict(), _facts(recorded, options))
+    out, radius = Path(job.out), scenario.action_radius
+    policy = find_earlier(out, recorded, options, radius)
     if policy is None:
-        radius, stop = scenario.action_radius, _reporter(options.updates, report)
+        if doubts := check_runs(recorded.arrays, options, action_radius=radius, limit=radius).doubts():
+            report({"doubts": doubts})
+        stop = _reporter(options.updates, report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
     report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})
-
-
-def _facts(recorded: RecordedRuns, options: TrainingOptions) -> dict[str, Any]:
-    spared = held_out(len(recorded.arrays), options.held_out, options.seed)
-    return make_data(recorded.arrays.select(~spared), options.reward).facts()
 
 
 def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[[], bool]:
@@ -83,16 +80,6 @@ def _reporter(total: int, report: Callable[[dict[str, Any]], None]) -> Callable[
         return False
 
     return stop
-
-
-def _already_trained(path: Path, options: dict[str, Any], data: dict[str, Any]) -> LearnedPolicy | None:
-    try:
-        policy = load_model(path)
-    except UserError:
-        return None  # there is none, or none that is whole
-    training = policy.description.get("training", {})
-    same_data = data.items() <= training.get("data", {}).items()
-    return policy if same_data and training.get("options") == options else None
 
 
 def main() -> int:

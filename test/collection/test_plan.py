@@ -71,6 +71,7 @@ def test_nobody_is_asked_besides_the_logging_policy_without_need() -> None:
         ({"augmentation": "uncertainty", "mode": "evaluate"}, "needs the runs whose actions count as seen"),
         ({"mode": "evaluate"}, "mode evaluate needs a model"),
         ({"mode": "assist"}, "mode assist needs a model"),
+        ({"mode": "shadow"}, "mode shadow needs a model; give one with --model FILE"),
         ({"assist": {"window": 2}}, "window is 2; allowed: a whole number >= 4"),
         ({"p": 1.5}, "p is 1.5; allowed: between 0 and 1"),
         ({"p": float("nan")}, "p is nan; allowed: between 0 and 1"),

@@ -221,9 +221,10 @@ def test_more_episodes_of_the_logging_policy_than_are_asked_for(tmp_path: Path) 
     [
         (["--p", "0.5"], "--p 0.5 needs an augmentor"),
         (["--mode", "evaluate"], "--mode evaluate needs an augmentor"),
-        (["--augmentation", "uniform", "--p", "1.5"], "p is 1.5; allowed: between 0 and 1"),
-        (["--augmentation", "uniform", "--p", "nan"], "p is nan"),
-        (["--augmentation", "uniform", "--budget", "-1"], "budget is -1; allowed: 0 or more"),
+        (["--augmentation", "uniform", "--p", "1.5"], "--p is 1.5; allowed: between 0 and 1"),
+        (["--augmentation", "uniform", "--p", "nan"], "--p is nan"),
+        (["--augmentation", "uniform", "--p", "60"], "it is a probability; 60 % is --p 0.6"),
+        (["--augmentation", "uniform", "--budget", "-1"], "--budget is -1; allowed: a whole number >= 0"),
         (["--augmentation", "uncertainty", "--train-after", "0"], "--data RUN"),
         (["--data", "somewhere"], "data belong to the augmentation uncertainty"),
         (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from foreign_bag import walk, write_bag
+from foreign_bag import Entry, walk, write_bag
 
 from lift_ros.bags.reader import RunReader
 from lift_ros.cli import main
@@ -43,6 +43,7 @@ def test_report_for_programs(bag: Path, capsys: pytest.CaptureFixture[str]) -> N
         "steps": 5,
         "outcomes": {"reached": 1},
         "dropped": {"episode shorter than 4 steps": 1},
+        "doubts": [],
     }
 
 
@@ -83,6 +84,36 @@ def test_a_mapping_that_is_there_is_not_touched(bag: Path, capsys: pytest.Captur
     shown = capsys.readouterr()
     assert "/move" in shown.out and "exists and was left as it is" in shown.err
     assert mapping.read_text() == MAPPING
+
+
+def as_velocities(entries: list[Entry], period: float) -> list[Entry]:
+    """Return a walk whose commands are velocities: what is held for the period."""
+    for topic, message, _ in entries:
+        if topic == "/move":
+            message.delta = message.delta / period
+    return entries
+
+
+def test_velocities_taken_for_increments_are_noticed_by_the_positions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mapping.yaml").write_text(MAPPING)
+    bag = write_bag(tmp_path / "bag", as_velocities(walk(6), 0.1) + as_velocities(walk(5, begin=10.0), 0.1))
+    assert main(words(bag)) == 0
+    warning = capsys.readouterr().err
+    assert "actions are 10 times as long as the ways between recorded positions" in warning
+    assert "likely velocities" in warning and "`meaning: velocity`" in warning
+    assert RunReader(tmp_path / "run").facts["doubts"] == [warning.partition("warning: ")[2].strip()]
+    told = MAPPING.replace("field: delta", "field: delta, meaning: velocity")
+    (tmp_path / "mapping.yaml").write_text(told)
+    again = [word if word != str(tmp_path / "run") else str(tmp_path / "right") for word in words(bag)]
+    assert main(again) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_topics_are_listed(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(bag), "--topics"]) == 0
+    assert "/move  foreign_rig/msg/Move" in capsys.readouterr().out
 
 
 def test_mistakes_exit_with_2_and_one_sentence(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,21 @@ def test_a_run_that_tells_nothing_of_its_motion_says_why(
     assert "κ = 0.00, since fewer than 5 episodes tell too little" in printed
 
 
+def test_says_before_training_what_a_run_is_good_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {"parameters": {"plant": {"action_radius": 0.01}}}
+    run = write_run(tmp_path / "run", [drive(number, 8) for number in range(6)], facts)
+    empty = write_run(tmp_path / "empty", [drive(0, 0, outcome=Outcome.ABORTED)])
+    assert main(["inspect", str(run), str(empty)]) == 0
+    told = capsys.readouterr().out.partition("before training on")[2]
+    for word in ("steps: 48", "λ: 0.01", "arrivals: 6 of 6", "direction: ", "warning: λ is 0.01", "deviation"):
+        assert word in told
+    assert "nothing, since there is no step in it" in told
+    assert all(len(line) <= 80 for line in told.splitlines()[1:] if str(empty) not in line)
+    assert main(["inspect", str(run), str(empty), "--json"]) == 0
+    known, unknown = json.loads(capsys.readouterr().out)["preflight"]
+    assert (known["arrivals"], known["radius"]["longer"], unknown) == (6, 1.0, None)
+
+
 def test_reference_run_can_be_chosen(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     slow, quick = inspected(capsys, *runs, "--reference", runs[1])
     assert quick["scores"]["coverage"] == 1.0 < slow["scores"]["coverage"]

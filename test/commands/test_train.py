@@ -11,6 +11,7 @@ from training_samples import make_episodes
 
 from lift_ros.bags import RunWriter
 from lift_ros.cli import main
+from lift_ros.collection.records import Outcome
 from lift_ros.policies.learned import load_model
 from lift_ros.scenario import load_scenario
 from lift_ros.shortcuts import ShortcutBatch
@@ -123,6 +124,78 @@ def test_asks_for_the_action_radius_where_nobody_tells_it(tmp_path: Path, capsys
     assert "--action-radius" in capsys.readouterr().err
     assert main(["train", str(tmp_path / "run"), "--out", str(out), *TINY, "--action-radius", "0.7"]) == 0
     assert load_model(out).action_radius == 0.7
+
+
+def test_says_what_the_runs_tell_before_training(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "m.safetensors")
+    assert main(["train", str(run), "--out", out, *TINY]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0].startswith("steps: 48 of the routine") and all(len(line) <= 80 for line in lines[:8])
+    for word in ("λ: 0.3,", "shortcuts: ", "arrivals: 4 of 6", "observations: 2 entries", "direction: "):
+        assert any(line.startswith(word) for line in lines), word
+    assert "lift train: warning: λ is less than 2.5 times the usual step" in captured.err
+    assert main(["train", str(run), "--out", out, *TINY, "--json"]) == 0
+    preflight = json.loads(capsys.readouterr().out)["preflight"]
+    assert preflight["arrivals"] == 4 and preflight["radius"]["present"] == 0.3 and preflight["suggested_radius"] == 0.3
+    assert len(preflight["warnings"]) == 1 and preflight["refusals"] == []
+
+
+def test_a_radius_below_the_recorded_steps_is_refused_unless_somebody_insists(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(run), "--out", str(out), *TINY, "--action-radius", "0.01"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "λ is 0.01" in error and "give --action-radius 0.3; --anyway trains nevertheless" in error
+    assert not out.exists()
+    assert main([*words, "--anyway"]) == 0
+    assert "warning: λ is 0.01" in capsys.readouterr().err and load_model(out).action_radius == 0.01
+
+
+def test_runs_without_arrivals_are_refused_unless_somebody_insists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunWriter(tmp_path / "run", {}) as writer:
+        for episode in make_episodes():
+            episode.outcome = Outcome.STEP_LIMIT
+            writer.write_episode(episode)
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(tmp_path / "run"), "--out", str(out), *TINY, "--action-radius", "1"]
+    assert main(words) == 2
+    assert "none of 6 episodes reached its goal" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*words, "--anyway"]) == 0
+
+
+def test_the_model_of_another_training_is_not_written_over(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(run), "--out", str(out), *TINY]
+    assert main(words) == 0
+    first = out.read_bytes()
+    assert main([*words, "--seed", "1"]) == 2
+    assert "m.safetensors exists and is not of this training" in (error := capsys.readouterr().err)
+    assert "--force" in error and out.read_bytes() == first
+    assert main(words) == 0  # the very same training again
+    assert out.read_bytes() == first
+    assert main([*words, "--seed", "1", "--force"]) == 0
+    assert out.read_bytes() != first
+
+
+def test_a_best_model_and_files_that_are_no_model_are_spared_too(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ["train", str(run), "--out", str(out), *TINY]
+    best_path(out).write_text("mine")
+    assert main([*words, "--scenario", "po-blend-d2"]) == 2
+    assert "m.best.safetensors exists" in capsys.readouterr().err
+    out.write_text("mine")
+    assert main(words) == 2
+    assert out.read_text() == best_path(out).read_text() == "mine"
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def test_no_augmentor_where_nobody_would_ask_it(model: Path) -> None:
     assert "augmentor" not in rows(p=0.0)
     assert "augmentor" in rows(p=0.0, model=model)
     assert "augmentor" in rows(p=0.0, train_after=3)
-    assert "augmentor" in rows(p=0.0, mode="shadow")
+    assert "augmentor" in rows(p=0.0, mode="shadow", model=model)
     assert "augmentor" in rows(p=0.0, parameters={"augmentor": {"delay": 0.1}})
 
 
@@ -53,7 +53,7 @@ def test_a_trainer_is_started_as_the_scenario_or_the_user_says_and_waited_for(wi
     assert table["arbiter"].parameters["model_from"] == number
 
 
-@pytest.mark.parametrize("wish", [{"train_after": 0}, {"p": 0.0}, {"episodes": 50}, {"mode": "shadow"}])
+@pytest.mark.parametrize("wish", [{"train_after": 0}, {"p": 0.0}, {"episodes": 50}])
 def test_no_trainer_where_no_model_would_act(wish: dict[str, object]) -> None:
     assert "trainer" not in rows(**wish)
 
@@ -180,6 +180,9 @@ def test_own_parameters_win() -> None:
         ({"parameters": {"arbiter": {"speed": 1}}}, "arbiter has no parameter speed"),
         ({"parameters": {"arbiter": {"p": 1.5}}}, "parameter p is 1.5"),
         ({"scenario": "po-blend-d3"}, "po-blend-d3"),
+        ({"mode": "shadow"}, "mode shadow needs a model"),
+        ({"namespace": "9lives"}, "namespace is '9lives'; allowed: letters"),
+        ({"parameters": {"augmentor": {"model": "/nowhere/model"}}}, "there is no model file /nowhere/model"),
     ],
 )
 def test_bad_wishes_are_refused_before_anything_starts(options: dict[str, object], message: str) -> None:
@@ -204,6 +207,31 @@ def test_a_routine_of_a_workspace_that_is_not_sourced_is_refused_before_anything
         rows(**rig)
     by_hand = {"logging_policy": {"policy": "coordinate_walk"}}
     assert "logging_policy" in rows(**rig, parameters=by_hand)
+
+
+@pytest.mark.parametrize("mode", ["collect", "shadow", "evaluate", "assist"])
+def test_a_model_of_another_size_is_refused_in_every_mode(tmp_path: Path, mode: str) -> None:
+    write_model(tmp_path / "model", 5, 5, 0.3)
+    message = "observations of size 5 to actions of size 5, but po-blend-d2 has 2 and 2"
+    with pytest.raises(UserError, match=message):
+        rows(mode=mode, model=tmp_path / "model")
+    with pytest.raises(UserError, match=message):
+        rows(mode=mode, parameters={"augmentor": {"model": str(tmp_path / "model")}})
+
+
+def test_a_shadow_may_be_trained_on_the_way(model: Path) -> None:
+    assert "trainer" in rows(mode="shadow", train_after=7)
+    assert "trainer" not in rows(mode="shadow", model=model)
+
+
+def test_a_logging_policy_that_cannot_work_with_the_plants_size_is_refused(tmp_path: Path) -> None:
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text(
+        "plant: {kind: hardware, observation_size: 3, action_size: 2, action_radius: 0.3, threshold: 0.01}\n"
+        "logging_policy: {name: coordinate_walk}\n"
+    )
+    with pytest.raises(UserError, match="reads displacements of 2 entries from an observation, but it has 3"):
+        rows(scenario=str(scenario), plant="hardware")
 
 
 def test_facts_of_the_run_name_scenario_and_seed() -> None:

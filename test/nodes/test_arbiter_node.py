@@ -15,6 +15,7 @@ import lift_ros.msg as msg
 from lift_ros.collection.exchange import Failed, Observation, Proposal, Ready, Receipt
 from lift_ros.collection.records import Source
 from lift_ros.collection.run_control import Situation
+from lift_ros.errors import UserError
 from lift_ros.messages.records import CommandKind
 from lift_ros.nodes.arbiter_node import SERVICES, ArbiterNode
 from lift_ros.nodes.diagnostics import Status
@@ -221,6 +222,18 @@ def test_observations_of_another_size_are_dropped_and_do_not_abort(talk: Convers
     assert talk.node.diagnostics.drops["malformed observation"] == 1
     talk.observe(0, 2)
     assert talk.queries() == [(0, 2)]
+
+
+def test_a_plant_that_answers_its_reset_with_another_size_again_and_again_is_given_up(talk: Conversation) -> None:
+    talk.ready(0)
+    talk.commands()
+    for _ in range(2):
+        talk.node._on_observation(Observation(7, 0, np.zeros(3)))  # a stranger's
+        talk.node._on_observation(Observation(0, 0, np.zeros(3)))
+    assert not talk.node.ended.done()
+    talk.node._on_observation(Observation(0, 0, np.zeros(3)))
+    with pytest.raises(UserError, match=r"the plant observes 3 values, but scenario .* says 2"):
+        talk.node.ended.result()
 
 
 @pytest.mark.parametrize(

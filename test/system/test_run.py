@@ -114,6 +114,10 @@ def test_a_run_that_reaches_no_goal_fails(tmp_path: Path) -> None:
     [
         (["--set", "delay=1"], "not of the form NODE.NAME=VALUE"),
         (["--mode", "evaluate"], "needs a model"),
+        (["--mode", "shadow"], "mode shadow needs a model; give one with --model FILE"),
+        (["--mode", "shadow", "--model", "missing"], "there is no model file missing"),
+        (["--p", "60"], "--p is 60; allowed: between 0 and 1, it is a probability; 60 % is --p 0.6"),
+        (["--seed", "-1"], "--seed is -1; allowed: a whole number >= 0"),
         (["--set", "arbiter.p=2.0"], "parameter p is 2.0"),
         (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),
         (["--augmentation", "uncertainty", "--data", "/nowhere/run"], "/nowhere/run"),
@@ -124,7 +128,8 @@ def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], mess
     output = finish(process)
     assert process.returncode == 2
     assert message in output
-    assert "Traceback" not in output
+    assert "Traceback" not in output and "[arbiter" not in output  # no node was started
+    assert not (tmp_path / "run").exists()
 
 
 def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:

@@ -67,6 +67,12 @@ def test_gives_the_very_model_of_the_command(tmp_path: Path) -> None:
     assert out.read_bytes() == Path(job.out).read_bytes()
 
 
+def test_says_before_training_what_speaks_against_it(tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    doubts = reports_of(replace(make_job(tmp_path), episodes=6))[0]["doubts"]
+    assert len(doubts) == 1 and "leaves little room for shortcuts" in doubts[0]
+
+
 def test_missing_rewards_are_what_the_options_say(tmp_path: Path) -> None:
     write_run(tmp_path / "run", rewarded=False)
     with pytest.raises(UserError, match="reward=hindsight"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,10 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from lift_ros.array_types import FloatArray, IntArray
+from lift_ros.bags.importing.consistency import doubts_of_actions
 from lift_ros.bags.importing.foreign_bag import ForeignBag, open_bag
 from lift_ros.bags.importing.images import require_image_topic, with_pictures
 from lift_ros.bags.importing.mapping import DISTANCE, Mapping
-from lift_ros.bags.importing.samples import Samples, Streams, actions_between, find_samples, read_events, read_streams
+from lift_ros.bags.importing.samples import (
+    SECOND,
+    Samples,
+    Streams,
+    actions_between,
+    find_samples,
+    read_events,
+    read_streams,
+)
 from lift_ros.bags.writer import RunWriter
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.errors import UserError
@@ -29,6 +39,7 @@ class ImportReport:
     steps: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    doubts: list[str] = field(default_factory=list)  # what is kept, but hardly meant
 
 
 def _fixed_goal(mapping: Mapping, streams: Streams, samples: Samples) -> FloatArray:
@@ -134,6 +145,12 @@ def split_into_episodes(bag: ForeignBag, mapping: Mapping, streams: Streams) -> 
     return episodes, dropped + bag.dropped
 
 
+def _command_period(streams: Streams) -> float:
+    """Return the usual time between two commands in seconds; NaN where nothing was commanded."""
+    between = [np.diff(stream.times) for stream in streams["action"] if stream.times.size > 1]
+    return float(np.median(np.concatenate(between))) / SECOND if between else math.nan
+
+
 def import_bag(bag_path: Path, mapping: Mapping, out: Path) -> ImportReport:
     """Write the episodes that the mapping finds in a bag as a new run and report what was dropped."""
     if out.exists():
@@ -148,8 +165,14 @@ def import_bag(bag_path: Path, mapping: Mapping, out: Path) -> ImportReport:
         if not episodes:
             reasons = "; ".join(f"{count}x {reason}" for reason, count in dropped.most_common())
             raise UserError(f"bag {bag_path} gives no episode with this mapping: {reasons or 'no samples at all'}")
-        facts = {"imported_from": bag_path.name, "mapping": asdict(mapping), "dropped": dict(dropped)}
-        report = ImportReport(episodes=len(episodes), dropped=dropped)
+        doubts = doubts_of_actions(mapping.action, [episode for episode, _ in episodes], _command_period(streams))
+        facts = {
+            "imported_from": bag_path.name,
+            "mapping": asdict(mapping),
+            "dropped": dict(dropped),
+            "doubts": doubts,
+        }
+        report = ImportReport(episodes=len(episodes), dropped=dropped, doubts=doubts)
         with RunWriter(out, facts) as writer:
             for episode, received in episodes:
                 if mapping.image is not None:
