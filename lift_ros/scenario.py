@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ TOP_KEYS = {
     "logging_policy": Key(dict),
     "collection": Key(dict, {}),
     "assist": Key(dict, {}),
+    "guard": Key(dict, {}),
     "training": Key(dict, {}),
 }
 POLICY_KEYS = {"name": Key(str), "arguments": Key(dict, {})}
@@ -53,6 +54,19 @@ ASSIST_KEYS = {
     "cancel": Key(float, 0.5, low=0, high=1),
     "smallest": Key(float, 0.01, low=0, high=1),
     "coverage": Key(bool, True),
+    "retreat": Key(bool, True),
+}
+# How augmented episodes are kept from being worse than the routine's while collecting.
+START_AUTO, START_SMALL, START_FULL = "auto", "small", "full"
+GUARD_KEYS = {
+    "enabled": Key(bool, True),
+    "allowance": Key(float, 1.2, above=1, high=100),
+    "horizon": Key(int, 60, low=1, high=1_000_000),
+    "plain": Key(int, 3, low=1, high=1000),
+    "start": Key(str, START_AUTO, choices=(START_AUTO, START_SMALL, START_FULL)),
+    "evidence": Key(float, 10.0, above=1, high=1e9),
+    "leash": Key(float, 1.5, low=1, high=1000),
+    "rejections": Key(int, 5, low=1, high=1_000_000),
     "retreat": Key(bool, True),
 }
 # What this plant wants of offline training; null leaves the choice to the preset.
@@ -115,6 +129,29 @@ DEFAULT_ASSIST = AssistSettings()
 
 
 @dataclass(frozen=True)
+class GuardSettings:
+    """When augmented episodes count as worse than the routine's, and how much they may cost until then."""
+
+    enabled: bool = GUARD_KEYS["enabled"].default
+    allowance: float = GUARD_KEYS["allowance"].default  # steps of `horizon` episodes, as a multiple of the routine's
+    horizon: int = GUARD_KEYS["horizon"].default
+    plain: int = GUARD_KEYS["plain"].default  # episodes of the routine alone that there must be to compare with
+    start: str = GUARD_KEYS["start"].default  # small, full, or small on hardware only
+    evidence: float = GUARD_KEYS["evidence"].default  # odds at which augmented episodes are taken to be worse
+    leash: float = GUARD_KEYS["leash"].default  # steps before the routine takes over, in its own long episodes
+    rejections: int = GUARD_KEYS["rejections"].default  # proposals refused in an episode until nobody asks any more
+    retreat: bool = GUARD_KEYS["retreat"].default  # whether the routine then begins where the episode began
+
+    def on(self, hardware: bool) -> GuardSettings:
+        """Return the settings with the start that this kind of plant asks for."""
+        return replace(self, start=START_SMALL if hardware else START_FULL) if self.start == START_AUTO else self
+
+
+DEFAULT_GUARD = GuardSettings()
+NO_GUARD = GuardSettings(enabled=False)
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -124,6 +161,7 @@ class Scenario:
     logging_policy: PolicySettings
     collection: CollectionSettings
     assist: AssistSettings
+    guard: GuardSettings
     training: dict[str, Any]  # by TRAINING_KEYS
 
     @property
@@ -211,6 +249,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         logging_policy=PolicySettings(**policy),
         collection=CollectionSettings(**collection),
         assist=AssistSettings(**check_mapping(top["assist"], ASSIST_KEYS, f"{source}: assist")),
+        guard=GuardSettings(**check_mapping(top["guard"], GUARD_KEYS, f"{source}: guard")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
     )
     step = scenario.logging_policy.arguments.get("step")
