@@ -1,4 +1,4 @@
-"""A fibre rig on paper: the power in dB and three encoders are seen; a spiral search and a hill climb are its routine."""
+"""A fibre rig on paper: it sees the power in dB and three encoders; its routine searches in a spiral, then climbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m benchmark.guard [--quick]`: collecting with good, random, spoilt and hostile augmentors, guarded or not."""
+"""`python -m benchmark.guard [--quick]`: collecting with good, random, spoilt and hostile augmentors and a guard."""
 
 from __future__ import annotations
 

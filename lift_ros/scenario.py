@@ -62,10 +62,10 @@ GUARD_KEYS = {
     "enabled": Key(bool, True),
     "allowance": Key(float, 1.2, above=1, high=100),
     "horizon": Key(int, 60, low=1, high=1_000_000),
-    "plain": Key(int, 3, low=1, high=1000),
+    "plain": Key(int, 5, low=1, high=1000),
     "start": Key(str, START_AUTO, choices=(START_AUTO, START_SMALL, START_FULL)),
-    "evidence": Key(float, 10.0, above=1, high=1e9),
-    "leash": Key(float, 1.5, low=1, high=1000),
+    "evidence": Key(float, 5.0, above=1, high=1e9),
+    "leash": Key(float, 1.0, above=0, high=1000),
     "rejections": Key(int, 5, low=1, high=1_000_000),
     "retreat": Key(bool, True),
 }

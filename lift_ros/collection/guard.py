@@ -31,13 +31,16 @@ from lift_ros.scenario import DEFAULT_GUARD, START_SMALL, GuardSettings
 
 # Shares of p and of the budget, from nothing to what the scenario says. A routine is lost by many augmentations in a
 # row rather than by a single one, so the budget is cut more than p.
-LEVELS = ((0.0, 0.0), (0.5, 0.125), (0.5, 0.25), (0.75, 0.5), (1.0, 1.0))
+LEVELS = ((0.0, 0.0), (0.5, 0.1), (0.75, 0.4), (1.0, 1.0))
 OFF, SMALLEST, FULL = 0, 1, len(LEVELS) - 1
 RECENT = 50  # plain episodes that are compared with, so that a plant may change over weeks
 STAKE = 0.8  # of the bets on ranks
 FURTHER_FAILURES = 0.2  # a success rate lower by so much is what the bets on failures look for
-PROOF = 4.0  # bets on "better" at which p and budget go up
+PROOF = 3.0  # bets on "better" at which p and budget go up
 CAUTION = 5.0  # a level that was left downwards needs so many times the proof
+MARGIN = 3.0  # standard errors by which the routine's mean may be less than it seems
+SPREAD = 0.4  # of the routine's steps, relative to their mean, where few episodes happen to be alike
+MOST_PLAIN = 5  # times the wanted number of plain episodes are made where they differ much
 LONG = 0.9  # the quantile of plain episodes that counts as a long one
 
 
@@ -126,14 +129,17 @@ class Guard:
         if not trial.augmented:
             self._plain.append(trial)
             self._plain_seen += 1
-            return
-        self.serve(trial.model)
-        self._model = self._model or trial.model
-        self._augmented.append(trial)
-        if self._plain and self.level != OFF:
-            self._add_evidence(trial)
-            self._add_excess(trial)
-            self._change_level()
+        else:
+            self.serve(trial.model)
+            self._model = self._model or trial.model
+            self._augmented.append(trial)
+            if self._plain and self.level != OFF:
+                self._add_evidence(trial)
+                self._add_excess(trial)
+                self._change_level()
+        if self.level != OFF and self._excess > 0.0 and self._is_too_dear() and self._knows_the_routine():
+            cost = f"augmented episodes have cost {self._excess:.0f} steps more than the routine's"
+            self._go_to(OFF, f"switched off: {cost}")
 
     def _add_evidence(self, trial: Trial) -> None:
         keys = [_order(plain) for plain in self._plain]
@@ -153,10 +159,7 @@ class Guard:
         self._excess = max(0.0, self._excess + trial.steps + mean * (not trial.reached) - usual)
 
     def _change_level(self) -> None:
-        if self._excess + self._long_steps() * self.settings.leash > self._allowed():
-            cost = f"augmented episodes have cost {self._excess:.0f} steps more than the routine's"
-            self._go_to(OFF, f"switched off: {cost}")
-        elif max(self._worse, self._failing) >= self.settings.evidence:
+        if max(self._worse, self._failing) >= self.settings.evidence ** (2 if self.level == SMALLEST else 1):
             self._proof[self.level] *= CAUTION
             words = "switched off" if self.level == SMALLEST else "lowered"
             self._go_to(self.level - 1, f"{words}: {self._comparison()}")
@@ -175,29 +178,55 @@ class Guard:
             return Decision(p, budget)
         if self.level == OFF:
             return Decision(0.0, 0, why=self.why, warns=True)
-        # A few to begin with, then one more whenever the number of augmented episodes has doubled.
-        wanted = self.settings.plain + int(math.log2(len(self._augmented) + 1))
-        if self._plain_seen < wanted:
+        if self._plain_seen < self._plain_wanted():
             return Decision(0.0, 0, why="the routine alone, to compare with", is_plain=True)
-        leash = math.ceil(self.settings.leash * self._long_steps())
-        if leash > self._allowed():
-            words = f"off: one bad episode could cost {leash} steps, guard.allowance and guard.horizon leave"
-            return Decision(0.0, 0, why=f"{words} {self._allowed():.0f}", warns=True)
+        leash = self._leash_steps()
+        if self._is_too_dear():
+            words = f"off: a bad episode could cost {self._worst_excess():.0f} steps more than the routine's"
+            return Decision(0.0, 0, why=f"{words}, {self._allowed():.0f} are allowed", warns=True)
         share_p, share_budget = LEVELS[self.level]
         limits = Leash(leash, self.settings.rejections, self.settings.retreat)
         return Decision(p * share_p, math.ceil(budget * share_budget), limits, self.why, warns=self._warns)
 
+    def _plain_wanted(self) -> int:
+        """Return how many plain episodes there should be by now."""
+        least, augmented = self.settings.plain, len(self._augmented)
+        if self._plain_seen >= least and self._is_too_dear():  # maybe only because the routine is not known well
+            return MOST_PLAIN * least
+        if self._excess > 0.0:  # then they are cheaper than augmented ones, and show whether that is chance
+            return least + augmented
+        return least + int(math.log2(1 + augmented / least))  # one more whenever their number has doubled
+
+    def _knows_the_routine(self) -> bool:
+        return self._plain_seen >= MOST_PLAIN * self.settings.plain
+
+    def _is_too_dear(self) -> bool:
+        """Return whether another bad episode could lead beyond what is allowed."""
+        return self._excess + self._worst_excess() > self._allowed()
+
+    def _worst_excess(self) -> float:
+        """Return what a bad episode may cost: its leash, and then one of the routine's long ones."""
+        return self._leash_steps() + self._long_steps() - self._routine_steps()
+
     def _allowed(self) -> float:
-        """Return the steps by which augmented episodes may exceed the routine's."""
-        return (self.settings.allowance - 1.0) * self.settings.horizon * self._routine_steps()
+        """Return the steps by which augmented episodes may exceed the routine's, whose mean is known only so well."""
+        mean, count = self._routine_steps(), len(self._plain)
+        variance = sum((trial.steps - mean) ** 2 for trial in self._plain) / max(1, count - 1)
+        deviation = max(math.sqrt(variance), SPREAD * mean)
+        surely = max(0.0, mean - MARGIN * deviation / math.sqrt(count))
+        return (self.settings.allowance - 1.0) * self.settings.horizon * surely
 
     def _routine_steps(self) -> float:
         return sum(trial.steps for trial in self._plain) / len(self._plain)
 
+    def _leash_steps(self) -> int:
+        """Return the steps that an augmented episode has before it is left to the routine."""
+        return max(1, math.ceil(self.settings.leash * self._long_steps()))
+
     def _long_steps(self) -> int:
         """Return the steps of a long episode of the routine."""
         steps = sorted(trial.steps for trial in self._plain)
-        return max(1, steps[math.ceil(LONG * (len(steps) - 1))])
+        return steps[math.ceil(LONG * (len(steps) - 1))]
 
     def _comparison(self) -> str:
         recent = self._augmented[-RECENT:]

@@ -20,6 +20,8 @@ from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook
+from lift_ros.evaluation.guard_summary import HEADER as _GUARD_HEADER
+from lift_ros.evaluation.guard_summary import guard_rows
 from lift_ros.evaluation.paths import goal_of, positions, trajectory
 from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles, split_phases
 from lift_ros.evaluation.plots import AUGMENTED, LOGGED, draw_quartiles, draw_steps, make_figure
@@ -47,6 +49,9 @@ _SCORES_NOTE = (
     "Trajectory quality is 1 for the best return and 0 for the worst; coverage counts distinct state–action cells "
     "relative to the logging policy's data."
 )
+_GUARD_NOTE = (
+    "While collecting, augmented episodes were compared with the routine's own. What p and budget this led to, and why:"
+)
 _HEADER = ("who acts", "episodes", "steps to goal", "success", "return")
 _SCORES_HEADER = ("data of", "trajectory quality", "state–action coverage", "pairs")
 _PREDICTIONS = ("model", "predicted success", "steps", "the prediction", "measured success")
@@ -70,6 +75,7 @@ class ReportContent:
     threshold: float
     scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
     predictions: Sequence[Sequence[str]] = ()  # of models, by the recorded runs; a row each
+    guard: Sequence[Sequence[str]] = ()  # its decisions
     frames: Frames = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
@@ -105,6 +111,7 @@ def collect_content(
         threshold=float(scenario.plant.parameters["threshold"]),
         scores=dict(zip(phases, scores, strict=True)),
         predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
+        guard=[row for reader in readers.values() for row in guard_rows(reader.facts, reader)],
         frames=render_episode(scenario, arrived[0]) if seen else {},
         parameters={"runs": {run.name: reader.facts for run, reader in readers.items()}, **(parameters or {})},
         commands=commands or [f"lift report {words}"],
@@ -164,6 +171,8 @@ def write_report(content: ReportContent, path: Path) -> None:
         page.append(
             f"<h2>Dataset scores</h2>{_table('scores', _SCORES_HEADER, scores)}<p class=lead>{_SCORES_NOTE}</p>"
         )
+    if content.guard:
+        page.append(f"<h2>Guard</h2><p>{_GUARD_NOTE}</p>{_table('guard', _GUARD_HEADER, content.guard)}")
     if content.predictions:
         page.append(f"<h2>Predicted from the bags alone</h2>{_table('predictions', _PREDICTIONS, content.predictions)}")
     page += [
