@@ -16,7 +16,7 @@ from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.array_types import FloatArray
 from lift_ros.collection.guard import LEVELS, Guard
 from lift_ros.collection.loop import collect
-from lift_ros.collection.records import Episode, Mode
+from lift_ros.collection.records import Episode
 from lift_ros.policies.learned import LearnedPolicy
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.problem import Limits, Observed, Problem
@@ -24,10 +24,10 @@ from lift_ros.scenario import DEFAULT_GUARD, START_FULL, START_SMALL, GuardSetti
 from lift_ros.training import preset, train
 
 SECTION = "guard"
-SCENARIOS = ("po-blend-d2", "po-blend-d5", "po-regrot-d2", "po-scale-d2", "po-sin-d5", "po-sqrt-d2")
+SCENARIOS = ("po-blend-d2", "po-regrot-d2", "po-scale-d2", "po-sin-d5")
 EPISODES = DEFAULT_GUARD.horizon
 TRAINED_ON, DATA_SEED = 60, 1000
-SEEDS = range(10)
+SEEDS = range(8)
 P, BUDGET = 0.6, 20
 GAIN = 0.7  # share of the way to the goal that the helpful augmentor takes in a step
 
@@ -168,7 +168,7 @@ def measure(rig: Rig, augmentor: Policy, alone: Mapping[int, Sequence[Episode]],
         outcome.ratios.append(steps(made) / steps(routine))
         outcome.late.append(steps(made[last:]) / steps(routine[last:]))
         outcome.successes.append(success(made))
-        outcome.levels.append(guard.level if guard.decide(Mode.COLLECT, P, BUDGET).budget or settings.enabled else 0)
+        outcome.levels.append(guard.level)
     return outcome
 
 
@@ -194,9 +194,18 @@ HEADER = (
 
 def endings(levels: Sequence[int]) -> str:
     """Return at which share of p the seeds ended, the most frequent first."""
-    shares = [LEVELS[level][0] if level < len(LEVELS) - 1 else 1.0 for level in levels]
+    shares = [LEVELS[level][0] for level in levels]
     counts = {share: shares.count(share) / len(shares) for share in sorted(set(shares), key=shares.count, reverse=True)}
     return ", ".join(f"{share:g} ({part:.0%})" for share, part in counts.items())
+
+
+_INTRODUCTION = f"""\
+{EPISODES} episodes with p={P:g} and a budget of {BUDGET}, {len(SEEDS)} seeds each, from the first episode on with the
+augmentor. Steps are relative to the routine alone from the same starts; `arrive` is the mean over seeds. `fibre` is
+`benchmark/fibre.py`: power in dB and three encoders, spiral search and hill climb. `trained` is the preset `fast` on
+{TRAINED_ON} episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions` are
+uniform; in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts small. `ends at p ×`: share
+of the scenario's p at the end, with the share of seeds."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -233,9 +242,6 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.quick:
         replace_section(RESULTS, SECTION, "\n\n".join((_INTRODUCTION, markdown_table(HEADER, rows))))
     return 0
-
-
-_INTRODUCTION = ""
 
 
 if __name__ == "__main__":
