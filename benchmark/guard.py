@@ -24,10 +24,10 @@ from lift_ros.scenario import DEFAULT_GUARD, START_FULL, START_SMALL, GuardSetti
 from lift_ros.training import preset, train
 
 SECTION = "guard"
-SCENARIOS = ("po-blend-d2", "po-regrot-d2", "po-scale-d2", "po-sin-d5")
+SCENARIOS = ("po-blend-d2", "po-regrot-d2", "po-sin-d5")
 EPISODES = DEFAULT_GUARD.horizon
 TRAINED_ON, DATA_SEED = 60, 1000
-SEEDS = range(8)
+SEEDS = range(5)
 P, BUDGET = 0.6, 20
 GAIN = 0.7  # share of the way to the goal that the helpful augmentor takes in a step
 
@@ -200,12 +200,12 @@ def endings(levels: Sequence[int]) -> str:
 
 
 _INTRODUCTION = f"""\
-{EPISODES} episodes with p={P:g} and a budget of {BUDGET}, {len(SEEDS)} seeds each, from the first episode on with the
-augmentor. Steps are relative to the routine alone from the same starts; `arrive` is the mean over seeds. `fibre` is
-`benchmark/fibre.py`: power in dB and three encoders, spiral search and hill climb. `trained` is the preset `fast` on
-{TRAINED_ON} episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions` are
-uniform; in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts small. `ends at p ×`: share
-of the scenario's p at the end, with the share of seeds."""
+{EPISODES} episodes with p={P:g} and a budget of {BUDGET}, {len(SEEDS)} seeds each (unguarded: one), from the first episode
+on with the augmentor. Steps are relative to the routine alone from the same starts; `arrive` is the mean over seeds.
+`fibre` is `benchmark/fibre.py`: power in dB and three encoders, spiral search and hill climb. `trained` is the preset
+`fast` on {TRAINED_ON} episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions`
+are uniform; in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts
+small. `ends at p ×`: share of the scenario's p at the end, with the share of seeds."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -217,9 +217,8 @@ def main(arguments: argparse.Namespace) -> int:
         alone = {seed: run(rig, None, seed, episodes) for seed in seeds}
         usual = np.mean([steps(each) / episodes for each in alone.values()])
         for who, augmentor in augmentors(rig, arguments.quick).items():
-            free, guarded, careful = (
-                measure(rig, augmentor, alone, settings) for settings in (replace(full, enabled=False), full, small)
-            )
+            guarded, careful = (measure(rig, augmentor, alone, settings) for settings in (full, small))
+            free = measure(rig, augmentor, {seeds[0]: alone[seeds[0]]}, replace(full, enabled=False))
             mean, worst, arrive, _ = careful.cells()
             rows.append(
                 [
