@@ -200,8 +200,8 @@ def endings(levels: Sequence[int]) -> str:
 
 
 _INTRODUCTION = f"""\
-{EPISODES} episodes with p={P:g} and a budget of {BUDGET}, {len(SEEDS)} seeds each (unguarded: one), from the first episode
-on with the augmentor. Steps are relative to the routine alone from the same starts; `arrive` is the mean over seeds.
+{EPISODES} episodes with p={P:g} and a budget of {BUDGET}, {len(SEEDS)} seeds each (unguarded: one), from the first
+episode on with the augmentor. Steps are relative to the routine alone from the same starts; `arrive`: mean over seeds.
 `fibre` is `benchmark/fibre.py`: power in dB and three encoders, spiral search and hill climb. `trained` is the preset
 `fast` on {TRAINED_ON} episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions`
 are uniform; in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts
