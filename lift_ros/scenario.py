@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ TOP_KEYS = {
     "logging_policy": Key(dict, meaning="The routine that positions it."),
     "collection": Key(dict, {}, meaning="How episodes are collected with LIFT."),
     "assist": Key(dict, {}, meaning="When the learned policy, which acts first in mode assist, counts as stalled."),
+    "guard": Key(dict, {}, meaning="How augmented episodes are kept from being worse than the routine's."),
     "training": Key(dict, {}, meaning="What this plant wants of offline training; null leaves it to the preset."),
     "units": Key(dict, {}, meaning="What numbers are called in tables and plots; nothing is converted."),
 }
@@ -69,6 +70,29 @@ ASSIST_KEYS = {
     "smallest": Key(float, 0.01, low=0, high=1, meaning="Shortest move worth making, as a share of the action radius."),
     "coverage": Key(bool, True, meaning="Withhold the action where the model's data do not cover the observation."),
     "retreat": Key(bool, True, meaning="Take back what an erratic augmentor did before the logging policy takes over."),
+}
+START_AUTO, START_SMALL, START_FULL = "auto", "small", "full"
+GUARD_KEYS = {
+    "enabled": Key(bool, True, meaning="Whether augmented episodes are kept from being worse than the routine's."),
+    "allowance": Key(
+        float, 1.2, above=1, high=100, meaning="Steps of `horizon` episodes at most, as a multiple of the routine's."
+    ),
+    "horizon": Key(int, 60, low=1, high=1_000_000, meaning="Episodes over which costs are allowed for."),
+    "plain": Key(int, 5, low=1, high=1000, meaning="Episodes of the routine alone that there must be to compare with."),
+    "start": Key(
+        str,
+        START_AUTO,
+        choices=(START_AUTO, START_SMALL, START_FULL),
+        meaning="Begin with a small p and budget and raise them, or with the whole; auto is small on hardware only.",
+    ),
+    "evidence": Key(float, 5.0, above=1, high=1e9, meaning="Odds at which augmented episodes are taken to be worse."),
+    "leash": Key(
+        float, 1.0, above=0, high=1000, meaning="Steps before the routine takes over, in its own long episodes."
+    ),
+    "rejections": Key(
+        int, 5, low=1, high=1_000_000, meaning="Proposals refused in an episode until nobody asks any more."
+    ),
+    "retreat": Key(bool, True, meaning="Whether the routine then begins where the episode began."),
 }
 TRAINING_KEYS = {
     "updates": Key(int, None, low=1, optional=True, meaning="Number of updates of the networks."),
@@ -170,6 +194,29 @@ class Units:
 
 
 @dataclass(frozen=True)
+class GuardSettings:
+    """When augmented episodes count as worse than the routine's, and how much they may cost until then."""
+
+    enabled: bool = GUARD_KEYS["enabled"].default
+    allowance: float = GUARD_KEYS["allowance"].default  # steps of `horizon` episodes, as a multiple of the routine's
+    horizon: int = GUARD_KEYS["horizon"].default
+    plain: int = GUARD_KEYS["plain"].default  # episodes of the routine alone that there must be to compare with
+    start: str = GUARD_KEYS["start"].default  # small, full, or small on hardware only
+    evidence: float = GUARD_KEYS["evidence"].default  # odds at which augmented episodes are taken to be worse
+    leash: float = GUARD_KEYS["leash"].default  # steps before the routine takes over, in its own long episodes
+    rejections: int = GUARD_KEYS["rejections"].default  # proposals refused in an episode until nobody asks any more
+    retreat: bool = GUARD_KEYS["retreat"].default  # whether the routine then begins where the episode began
+
+    def on(self, hardware: bool) -> GuardSettings:
+        """Return the settings with the start that this kind of plant asks for."""
+        return replace(self, start=START_SMALL if hardware else START_FULL) if self.start == START_AUTO else self
+
+
+DEFAULT_GUARD = GuardSettings()
+NO_GUARD = GuardSettings(enabled=False)
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One experiment: who moves what, how it is recorded and how a policy is trained from it."""
 
@@ -179,6 +226,7 @@ class Scenario:
     logging_policy: PolicySettings
     collection: CollectionSettings
     assist: AssistSettings
+    guard: GuardSettings
     training: dict[str, Any]  # by TRAINING_KEYS
     units: Units = field(default=Units(), compare=False)  # names alone: they make no other experiment
 
@@ -272,6 +320,7 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         logging_policy=PolicySettings(**policy),
         collection=CollectionSettings(**collection),
         assist=AssistSettings(**check_mapping(top["assist"], ASSIST_KEYS, f"{source}: assist")),
+        guard=GuardSettings(**check_mapping(top["guard"], GUARD_KEYS, f"{source}: guard")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
         units=_parse_units(top["units"], PLANTS[plant.kind].limits(plant.parameters).observation_size, source),
     )

@@ -15,6 +15,7 @@ from lift_ros.collection.assist import Assistant
 from lift_ros.collection.exchange import Drop, Instruction, Party, Refusal, State
 from lift_ros.collection.proposals import REJECTION_OF, check_action, describe_rejection, judge_augmentation
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
+from lift_ros.collection.way_back import WayBack
 from lift_ros.errors import UserError
 from lift_ros.positioning.problem import Limits
 from lift_ros.seeds import episode_seed, generator
@@ -27,6 +28,8 @@ _PARTIES_OF: Mapping[tuple[Source, ...], frozenset[Party]] = {
     sources: frozenset(PARTY_OF[source] for source in sources) for sources in (BOTH, LOGGING_ALONE, AUGMENTOR_ALONE)
 }
 NOTHING: FloatArray = np.empty(0)
+# Proposals that speak against the augmentor, unlike those that never came.
+BAD = frozenset(REJECTION_OF.values())
 _WAITING_FOR = {
     State.IDLE: frozenset[Party](),
     State.RESETTING: frozenset({Party.PLANT}),
@@ -77,6 +80,10 @@ class EpisodeUnderWay:
         self._rng = generator(self._seed, "arbiter")
         self._left = start.budget if start.mode is Mode.COLLECT else 0
         self._assistant = Assistant(start.assist, limits)
+        self._way_back = WayBack(limits) if start.leash.retreat and start.mode is Mode.COLLECT else None
+        self._leads_back = False
+        self._bad_proposals = 0
+        self._not_counted = 0  # steps that do not count against the step limit
         # In evaluate mode nobody can stand in for the augmentor, otherwise the logging policy is the one who must act.
         self._indispensable = Source.AUGMENTOR if start.mode is Mode.EVALUATE else Source.LOGGING_POLICY
         self._p = {Mode.COLLECT: start.p, Mode.SHADOW: 0.0, Mode.EVALUATE: 1.0, Mode.ASSIST: 1.0}[start.mode]
@@ -136,8 +143,10 @@ class EpisodeUnderWay:
             if self._handoff:
                 self._assistant.note(question.action)
             self._left = self._assistant.left
+            self._not_counted = self._assistant.used
         else:
-            self._left -= self._handoff
+            self._left = max(0, self._left - self._handoff)
+            self._note_for_leash()
         proposed, proposal = question.action_of(Source.AUGMENTOR), question.proposals.get(Source.AUGMENTOR)
         step = Step(
             episode=self.episode,
@@ -159,6 +168,14 @@ class EpisodeUnderWay:
             image=before.image,
         )
         self.steps.append(step)
+
+    def _note_for_leash(self) -> None:
+        question, leash = self._question, self._start.leash
+        if self._way_back is not None:
+            self._way_back.note(question.action)
+        self._bad_proposals += question.rejection in BAD
+        if self._bad_proposals == leash.rejections > 0:
+            self._left = 0
 
     def _note_proposal(self, event: exchange.Proposal, state: State) -> Drop | None:
         question = self._question
@@ -237,8 +254,8 @@ class EpisodeUnderWay:
         return self._last.terminated
 
     def exhausted(self) -> bool:
-        """Return whether the step limit is reached; in assist mode the logging policy has it to itself."""
-        return len(self.steps) - self._assistant.used >= self._limits.step_limit
+        """Return whether the step limit is reached; a logging policy that took over has it to itself."""
+        return len(self.steps) - self._not_counted >= self._limits.step_limit
 
     def undecided(self) -> bool:
         """Return whether a proposal is still awaited."""
@@ -289,12 +306,35 @@ class EpisodeUnderWay:
         if mode is Mode.ASSIST:
             self._choose_in_assist()
             return []
+        if self._start.leash.steps and mode is Mode.COLLECT and self._choose_on_leash():
+            return []
         turn = question.draw <= self._p if mode is Mode.COLLECT else mode is Mode.SHADOW
         if turn and Source.AUGMENTOR in question.asked:
             question.rejection = self._judge_augmentor()
             if mode is Mode.COLLECT and question.rejection is Rejection.NONE:
                 question.choose(Source.AUGMENTOR)
         return []
+
+    def _choose_on_leash(self) -> bool:
+        """Return whether the augmentor has had its steps; what it did is then undone, and the routine goes on alone."""
+        question, made, way_back = self._question, len(self.steps), self._way_back
+        if way_back is not None:
+            way_back.see(self._last.position)
+        # The last step before the limit is the last chance to arrive after all.
+        ends = made == min(self._start.leash.steps, self._limits.step_limit - 1)
+        if ends:
+            has_acted = any(step.source is Source.AUGMENTOR for step in self.steps)
+            self._left, self._leads_back = 0, has_acted
+            self._not_counted = made if has_acted else 0
+            question.rejection = Rejection.LEASH
+        if not self._leads_back or way_back is None:
+            return ends
+        back = way_back.next()
+        self._leads_back = back is not None
+        if back is not None:
+            question.source, question.action = Source.AUGMENTOR, back
+            self._not_counted += 1
+        return True
 
     def _choose_in_assist(self) -> None:
         """Let the augmentor act until it stalls, then take back what was erratic, then leave it to the routine."""
@@ -334,10 +374,11 @@ class EpisodeUnderWay:
         question.choose(Source.LOGGING_POLICY)
         question.rejection = REJECTION_OF[self._refusal]
         self._reason = ""
+        self._leads_back = False  # if it was a move back, it was the last
         if assistant.acting:
             assistant.hand_over(question.rejection)
         else:
-            assistant.stay()  # it was a move back
+            assistant.stay()
         return self.command()
 
     def ask_and_record(self) -> list[Instruction]:

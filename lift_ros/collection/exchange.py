@@ -76,6 +76,18 @@ class Query:
     image: npt.NDArray[np.uint8] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Leash:
+    """What ends the augmentor's part in an episode of mode collect before its budget does; 0 stands for no limit."""
+
+    steps: int = 0  # after so many the routine goes on alone
+    rejections: int = 0  # proposals that must not be commanded, until the augmentor is asked no more
+    retreat: bool = False  # whether the plant is led back first when the steps are used
+
+
+FREE = Leash()
+
+
 # Events ---------------------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +102,7 @@ class Start:
     budget: int = DEFAULT_BUDGET
     time_ns: int = 0
     assist: AssistSettings = DEFAULT_ASSIST
+    leash: Leash = FREE
 
 
 @dataclass(slots=True)

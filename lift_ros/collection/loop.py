@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 from lift_ros.collection import exchange
 from lift_ros.collection.answerer import Answerer
 from lift_ros.collection.arbiter import Arbiter
+from lift_ros.collection.guard import Guard
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.collection.records import Episode, Mode, Source
-from lift_ros.collection.workers import EpisodeRunner, Workers
+from lift_ros.collection.workers import Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
 from lift_ros.positioning.problem import Problem
@@ -42,12 +43,13 @@ def run_episode(
     p: float = 0.0,
     budget: int = exchange.DEFAULT_BUDGET,
     assist: AssistSettings = DEFAULT_ASSIST,
+    leash: exchange.Leash = exchange.FREE,
     clock: Clock = time.time_ns,
 ) -> Episode:
     """Run one episode; everything but its times follows from `run_seed` and `index`."""
     answerers = _make_answerers(logging_policy, augmentor, mode, p, assist)
     arbiter = Arbiter(problem.limits)
-    instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock(), assist))
+    instructions = arbiter.handle(exchange.Start(index, run_seed, mode, p, budget, clock(), assist, leash))
     while instructions:
         following: list[exchange.Instruction] = []
         for instruction in instructions:
@@ -90,10 +92,18 @@ def _make_answerers(
     }
 
 
-def _make_runner(problem: Any, logging_policy: Any, augmentor: Any, **options: Any) -> EpisodeRunner:
+def _make_runner(problem: Any, logging_policy: Any, augmentor: Any, **options: Any) -> Callable[..., Episode]:
     """Make plant and policies where functions are given, and return the function that runs an episode with them."""
     made = [_make(thing) for thing in (problem, logging_policy, augmentor)]
-    return lambda index: run_episode(*made, index=index, **options)
+    return lambda index, **changes: run_episode(*made, index=index, **{**options, **changes})
+
+
+def _guarded(guard: Guard | None, mode: Mode, p: float, budget: int) -> dict[str, Any]:
+    """Return what a guard wants otherwise in the next episode."""
+    if guard is None:
+        return {}
+    decision = guard.decide(mode, p, budget)
+    return {"p": decision.p, "budget": decision.budget, "leash": decision.leash}
 
 
 def _make(thing: Any) -> Any:
@@ -113,6 +123,7 @@ def collect(
     budget: int = exchange.DEFAULT_BUDGET,
     mode: Mode = Mode.COLLECT,
     assist: AssistSettings | None = None,
+    guard: Guard | None = None,
     first: int = 0,
     processes: int = 1,
     on_episode: Callable[[Episode], None] | None = None,
@@ -123,9 +134,10 @@ def collect(
 
     Each follows from `seed` and its number alone, so neither `processes` nor `first` changes a number in it. Plant and
     policies may be given as objects or as functions that make them; with several processes they are pickled. A
-    scenario brings its logging policy and, unless `assist` is given, its settings of this mode. `on_episode` is called
-    with each episode as soon as it and all before it are finished. Ctrl-C raises `CollectionInterrupted`, which holds
-    the finished episodes.
+    scenario brings its logging policy and, unless `assist` is given, its settings of this mode. With a `guard` p and
+    budget are what it allows after the episodes before, and episodes are made one after the other, whatever `processes`
+    says. `on_episode` is called with each episode as soon as it and all before it are finished. Ctrl-C raises
+    `CollectionInterrupted`, which holds the finished episodes.
     """
     if episodes < 0:
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
@@ -139,7 +151,7 @@ def collect(
     options = {"run_seed": seed, "mode": mode, "p": p, "budget": budget, "assist": assist, "clock": clock}
     make_runner = partial(_make_runner, plant, logging_policy, augmentor, **options)  # pickled to worker processes
     indices = range(first, first + episodes)
-    processes = min(processes, episodes)
+    processes = min(processes, episodes) if guard is None else 1
     finished: list[Episode] = []
     interrupts = Interrupts()
 
@@ -147,6 +159,8 @@ def collect(
         if on_episode is not None:
             on_episode(episode)
         finished.append(episode)
+        if guard is not None:
+            guard.note(episode)
         bar.advance(1, note=f"{len(episode.steps)} steps in the last")
 
     try:
@@ -158,7 +172,7 @@ def collect(
             elif processes == 1:
                 runner = make_runner()
                 for index in indices:
-                    episode = runner(index)
+                    episode = runner(index, **_guarded(guard, mode, p, budget))
                     with interrupts.held():
                         keep(episode)
     except KeyboardInterrupt:

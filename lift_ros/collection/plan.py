@@ -16,9 +16,10 @@ from lift_ros.collection.records import Mode
 from lift_ros.configuration import check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import LEARNED, RANDOM_NAMES, UNCERTAINTY
-from lift_ros.scenario import ASSIST_KEYS, AssistSettings, Scenario
+from lift_ros.scenario import ASSIST_KEYS, GUARD_KEYS, AssistSettings, GuardSettings, Scenario
 
 MODES = {mode.name.lower(): mode for mode in Mode}
+ON, OFF = "on", "off"  # of the guard
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class CollectionPlan:
     p: float
     budget: int
     assist: AssistSettings
+    guard: GuardSettings  # of this kind of plant
     augmentation: str  # learned, a random one, or a policy of the user's own
     model: Path | None  # of a learned augmentor that is there from the start
     data: tuple[Path, ...]  # runs in which the uncertainty model has seen its actions
@@ -46,6 +48,8 @@ class CollectionPlan:
         p: float | None = None,
         budget: int | None = None,
         assist: Mapping[str, Any] | None = None,
+        guard: Mapping[str, Any] | None = None,
+        hardware: bool = False,
         augmentation: str | None = None,
         model: Path | None = None,
         data: Sequence[Path] = (),
@@ -64,6 +68,7 @@ class CollectionPlan:
         learns = chosen in (LEARNED, UNCERTAINTY) and model is None and not data and probability > 0 and collects
         by_default = settings.train_after if learns else 0
         wishes = {**asdict(scenario.assist), **(assist or {})}
+        guarded = {**asdict(scenario.guard), **(guard or {})}
         if MODES[mode] is Mode.ASSIST and budget is not None:
             wishes["budget"] = budget
         plan = cls(
@@ -72,6 +77,9 @@ class CollectionPlan:
             p=probability,
             budget=settings.augmentation_budget if budget is None else budget,
             assist=AssistSettings(**{name: check_value(name, wishes[name], key) for name, key in ASSIST_KEYS.items()}),
+            guard=GuardSettings(
+                **{name: check_value(f"guard_{name}", guarded[name], key) for name, key in GUARD_KEYS.items()}
+            ).on(hardware or scenario.plant.kind == "hardware"),
             augmentation=chosen,
             model=model,
             data=tuple(data),
@@ -113,6 +121,16 @@ class CollectionPlan:
     def trains(self) -> bool:
         """Whether a model is trained while the run is collected, and episodes are left in which it can act."""
         return self.augmentation == LEARNED and self.train_after > 0 and self._goes_on
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a guard decides on p and budget."""
+        return self.guard.enabled and self.mode is Mode.COLLECT and self.p > 0 and self.budget > 0
+
+    @property
+    def model_hash(self) -> str:
+        """SHA-256 of the given model; empty where none is given."""
+        return "" if self.model is None else hashlib.sha256(self.model.read_bytes()).hexdigest()
 
     @property
     def is_random(self) -> bool:
@@ -163,10 +181,11 @@ class CollectionPlan:
             "p": self.p,
             "budget": self.budget,
             "assist": asdict(self.assist) if self.mode is Mode.ASSIST else None,
+            "guard": asdict(self.guard) if self.is_guarded else None,
             "policy": scenario.logging_policy.name,
             "augmentation": self.augmentation if self.has_augmentor else None,
             "train_after": self.train_after,
-            "model": "" if self.model is None else hashlib.sha256(self.model.read_bytes()).hexdigest(),
+            "model": self.model_hash,
             "data": [path.name for path in self.data],
             "versions": versions,
             "made_by": made_by,

@@ -56,6 +56,7 @@ class Rejection(IntEnum):
     TOO_SHORT = 9  # in assist: it hardly moves any more
     UNCOVERED = 10  # in assist: its model says that no data cover the observation
     BUDGET_USED = 11  # in assist
+    LEASH = 12  # in collect: the episode takes too long, so it does not act any more
 
 
 @dataclass(slots=True)

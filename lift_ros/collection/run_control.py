@@ -27,9 +27,10 @@ from lift_ros.collection import exchange
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party, State
+from lift_ros.collection.guard import Decision, Guard
 from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.positioning.problem import Limits
-from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
+from lift_ros.scenario import DEFAULT_ASSIST, NO_GUARD, AssistSettings, GuardSettings
 
 # How long an answer may take before people are told who is waited for.
 PATIENCE_NS = 500_000_000
@@ -48,6 +49,7 @@ class RunSettings:
     budget: int = exchange.DEFAULT_BUDGET
     model_from: int = -1  # from this episode on the augmentor's model is waited for; -1 never waits
     assist: AssistSettings = DEFAULT_ASSIST
+    guard: GuardSettings = NO_GUARD
 
 
 class Wish(Enum):
@@ -126,6 +128,8 @@ class RunControl:
         self.detail = ""
         self.since = dict.fromkeys(Party, 0)  # by the steady clock: when each was last told something to answer
         self.arbiter = Arbiter(limits, require_receipts=True)
+        self.guard = Guard(settings.guard)
+        self.decision = Decision(settings.p, settings.budget)  # for the episode under way
         self._wish = wish
         self._mode = settings.mode  # of the episode under way
         self._next: int | None = None  # number of the next episode, once the recorder has named it
@@ -171,6 +175,7 @@ class RunControl:
     def _take_proposal(self, proposal: exchange.Proposal) -> list[RunInstruction]:
         if proposal.source is Source.AUGMENTOR:
             self._augmentor_speaks = True
+            self.guard.serve(proposal.model_hash)
             if proposal.source not in self._asked:
                 return []  # it answers every query, because it cannot know the budget
             self._model_seen |= bool(proposal.action.size or proposal.model_hash)
@@ -228,8 +233,10 @@ class RunControl:
         if self._wish is Wish.RUN and self._next is not None and not done:
             self._trouble = ""
             settings, self._mode = self.settings, self.settings.mode
-            start = (self._next, settings.seed, settings.mode, settings.p, settings.budget, self._time_ns)
-            return self._feed(exchange.Start(*start, settings.assist))
+            self.guard.settings = settings.guard
+            self.decision = decision = self.guard.decide(settings.mode, settings.p, settings.budget)
+            start = (self._next, settings.seed, settings.mode, decision.p, decision.budget, self._time_ns)
+            return self._feed(exchange.Start(*start, settings.assist, decision.leash))
         before, after = self.situation, Situation.DONE if done else _RESTING[self._wish]
         self._tell(after, self._trouble)
         episode, step = self.arbiter.episode, self.arbiter.step
@@ -257,11 +264,12 @@ class RunControl:
                 self._withheld = instruction
                 self._tell(Situation.PAUSED, self._trouble)
                 return exchange.Hold(instruction.episode, instruction.step)
-            self._tell(Situation.RUNNING)
+            self._tell(Situation.RUNNING, f"The guard: {self.decision}." if self.decision.warns else "")
         elif isinstance(instruction, exchange.Ask):
             self._asked = instruction.sources
         elif isinstance(instruction, exchange.RecordEpisode):
             episode = instruction.episode
+            self.guard.note(episode)
             if episode.outcome is Outcome.ABORTED and not episode.steps and self._wish is Wish.RUN:
                 # The next one would most likely end the same way, and empty episodes would pile up.
                 self._pause(f"An episode was aborted before its first move: {episode.reason}.")

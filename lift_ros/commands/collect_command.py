@@ -12,9 +12,11 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.bags import RunWriter
+from lift_ros.bags.reader import RunReader
 from lift_ros.bags.writer import check_continuation
+from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import CollectionInterrupted, collect
-from lift_ros.collection.plan import CollectionPlan
+from lift_ros.collection.plan import ON, CollectionPlan
 from lift_ros.collection.records import Episode
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.configuration import Key, check_value
@@ -35,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     add_collection_options(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="RUN", help="run to write, or to go on with")
-    parser.add_argument("--processes", type=int, default=1, metavar="K", help="run episodes on K processes")
+    parser.add_argument("--processes", type=int, default=1, metavar="K", help="run K at once (not guarded ones)")
     parser.add_argument("--images", type=int, metavar="PIXELS", help="record camera pictures of this size (Fetch)")
     parser.add_argument("--budget", type=int, metavar="N", help="augmented steps per episode (default: the scenario's)")
 
@@ -51,14 +53,18 @@ def run(arguments: argparse.Namespace) -> int:
     check_value("--processes", arguments.processes, Key(int, low=1))
     check_collection_options(arguments)
     wishes = {name: getattr(arguments, name) for name in WISHES}
+    wishes["guard"] = {} if arguments.guard is None else {"enabled": arguments.guard == ON}
     plan = CollectionPlan.make(scenario, **wishes if augmented else wishes | {"p": 0.0, "train_after": 0})
     episodes = check_value("--episodes", plan.episodes, COLLECTION_KEYS["episodes"])
     check_continuation(arguments.out, scenario)
+    guard = _make_guard(plan, arguments.out)
     augmentor = _make_augmentor(plan, scenario) if augmented else None
     finished: list[Episode] = []
 
     def add_episodes(writer: RunWriter, last: int, augmentor: Policy | None) -> None:
         """Collect the episodes before number `last`."""
+        if guard is not None:
+            guard.serve(getattr(augmentor, "hash", ""))
         finished.extend(
             collect(
                 partial(scenario.make_problem, arguments.images),
@@ -70,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                 budget=plan.budget,
                 mode=plan.mode,
                 assist=plan.assist,
+                guard=guard,
                 first=writer.next_episode,
                 processes=arguments.processes,
                 on_episode=writer.write_episode,
@@ -93,7 +100,19 @@ def run(arguments: argparse.Namespace) -> int:
         print_error("collect", f"interrupted; the same command adds the {episodes - writer.next_episode} missing ones")
         return 130
     print(f"{arguments.out}: {summarise(finished)}")
+    if guard is not None:
+        print(f"guard: {guard.decide(plan.mode, plan.p, plan.budget)}")
     return 0
+
+
+def _make_guard(plan: CollectionPlan, run: Path) -> Guard | None:
+    """Return a guard that knows the episodes of a run that is gone on with, or None where nothing needs one."""
+    if not plan.is_guarded:
+        return None
+    guard = Guard(plan.guard)
+    if run.is_dir() and any(run.iterdir()):
+        guard.recall(RunReader(run))
+    return guard
 
 
 class NothingYet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lift_ros.collection.plan import MODES
+from lift_ros.collection.plan import MODES, OFF, ON
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
@@ -53,6 +53,8 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
     lift.add_argument(
         "--train-after", type=int, metavar="N", help="train or fit it on the first N episodes (default: the scenario's)"
     )
+    guarded = "lower p and budget where augmented episodes are worse than the routine's (default: the scenario's, on)"
+    lift.add_argument("--guard", choices=(ON, OFF), help=guarded)
     lift.add_argument(
         "--data", type=Path, nargs="+", default=[], metavar="RUN", help="or fit the uncertainty model to these runs"
     )

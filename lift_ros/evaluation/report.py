@@ -20,6 +20,8 @@ from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook
+from lift_ros.evaluation.guard_summary import HEADER as _GUARD_HEADER
+from lift_ros.evaluation.guard_summary import guard_rows
 from lift_ros.evaluation.labelled import LabelledEpisodes, label_episodes
 from lift_ros.evaluation.paths import with_unit
 from lift_ros.evaluation.phases import Phase, split_phases
@@ -67,6 +69,9 @@ _NO_RETURN = (
     "{} episodes have no return: their rewards were not measured, and without an arrival or without positions there is "
     "nothing to judge them by."
 )
+_GUARD_NOTE = (
+    "While collecting, augmented episodes were compared with the routine's own. What p and budget this led to, and why:"
+)
 _SCORES_HEADER = ("data of", "trajectory quality", "state–action coverage", "pairs")
 _PREDICTIONS = ("model", "predicted success", "steps", "the prediction", "measured success")
 
@@ -83,6 +88,7 @@ class ReportContent:
     notes: Sequence[str] = ()  # on the table of results
     scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
     predictions: Sequence[Sequence[str]] = ()  # of models, by the recorded runs; a row each
+    guard: Sequence[Sequence[str]] = ()  # its decisions
     frames: Frames = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
@@ -126,6 +132,7 @@ def collect_content(
         notes=_reward_notes(list(labelled.values())),
         scores=dict(zip(phases, scores, strict=True)),
         predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
+        guard=[row for reader in readers.values() for row in guard_rows(reader.facts, reader)],
         frames=render_episode(scenario, arrived[0]) if scenario is not None and rendered else {},
         parameters={"runs": {run.name: each for run, each in facts.items()}, **(parameters or {})},
         commands=[*commands, "# or one by one:", *repeated] if commands else repeated,
@@ -216,6 +223,8 @@ def write_report(content: ReportContent, path: Path) -> None:
         page.append(
             f"<h2>Dataset scores</h2>{_table('scores', _SCORES_HEADER, scores)}<p class=lead>{_SCORES_NOTE}</p>"
         )
+    if content.guard:
+        page.append(f"<h2>Guard</h2><p>{_GUARD_NOTE}</p>{_table('guard', _GUARD_HEADER, content.guard)}")
     if content.predictions:
         page.append(f"<h2>Predicted from the bags alone</h2>{_table('predictions', _PREDICTIONS, content.predictions)}")
     page += [

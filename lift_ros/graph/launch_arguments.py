@@ -26,6 +26,7 @@ ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "augmentation": ("", str, "learned, gaussian_noise, random_scaling, uniform or uncertainty; empty: the scenario's"),
     "data": ("", _paths, "runs in which the uncertainty model has seen its actions, separated by ':'"),
     "train_after": ("", int, "train after so many episodes and go on with the model; empty: the scenario's, 0 never"),
+    "guard": ("", str, "on or off: lower p and budget where augmented episodes are worse; empty: the scenario's"),
     "topics": ("", topic_names, "further topics to record along, separated by commas"),
     "plant": ("simulator", str, "simulator, or hardware when your own plant node is running"),
     "namespace": ("lift", str, "namespace of the graph"),

@@ -42,6 +42,7 @@ class RunStatus:
     distances: list[float] = field(default_factory=list)
     model: str = ""
     training: str = ""
+    guard: str = ""  # p and budget that it allows, and why
     trouble: str = ""
 
     @classmethod
@@ -76,6 +77,8 @@ def render(status: RunStatus, episodes_wanted: int | None, elapsed_s: float) -> 
     if status.training or status.model:
         model = f"model {status.model[:8]}" if status.model else "no model yet"
         lines.append(f"{model}   {status.training}".rstrip())
+    if status.guard:
+        lines.append(f"guard {status.guard}")
     if status.trouble:
         lines.append(f"! {status.trouble}")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from functools import partial
 from lift_ros.collection.records import Mode
 from lift_ros.configuration import Key
 from lift_ros.errors import UserError
-from lift_ros.scenario import ASSIST_KEYS
+from lift_ros.scenario import ASSIST_KEYS, GUARD_KEYS
 
 Value = bool | int | float | str
 
@@ -80,6 +80,27 @@ def _assist(name: str) -> Parameter:
     return Parameter(f"assist_{name}", key.default, unit, meaning, key.low, key.high, fixed=fixed)
 
 
+_GUARD_MEANINGS = {
+    "enabled": "in mode collect: lower p and budget where augmented episodes are worse than the routine's",
+    "allowance": "guard: steps that guard_horizon episodes may cost, as a multiple of the routine's",
+    "horizon": "guard: episodes over which guard_allowance is reckoned",
+    "plain": "guard: episodes of the routine alone that there must be to compare with",
+    "start": "guard: begin with a small p and budget, or in full; auto is small on hardware",
+    "evidence": "guard: odds against chance at which augmented episodes are taken to be worse",
+    "leash": "guard: an augmented episode is left to the routine after so many times one of its long episodes",
+    "rejections": "guard: refused proposals of the augmentor in an episode after which it is asked no more",
+    "retreat": "guard: lead the plant back to where the episode began before the routine takes over",
+}
+
+
+def _guard(name: str) -> Parameter:
+    """Return the parameter for one key of a scenario's section guard."""
+    key = GUARD_KEYS[name]
+    unit = {bool: "true or false", str: "name"}.get(key.kind, "1")
+    low = key.low if key.above is None else key.above
+    return Parameter(f"guard_{name}", key.default, unit, _GUARD_MEANINGS[name], low, key.high, key.choices)
+
+
 _COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)
 
 _SCENARIO = _fixed(
@@ -147,6 +168,9 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         Parameter("p", 0.6, "1", "probability with which the augmentor may act in a step", 0.0, 1.0),
         _count("budget", 20, "augmentations per episode at most"),
         *map(_assist, ASSIST_OF_ARBITER),
+        *map(_guard, GUARD_KEYS),
+        _fixed("run", "", "path", "folder of the run, whose episodes the guard takes into account; may be empty"),
+        _fixed("model", "", "SHA-256", "model that the augmentor serves from the start, where it is known"),
         _fixed("autostart", True, "true or false", "begin without a call of the service start"),
         Parameter("exit_when_done", False, "true or false", "end the process after the last episode"),
         _count(

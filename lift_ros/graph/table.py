@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.writer import check_continuation
-from lift_ros.collection.plan import CollectionPlan
+from lift_ros.collection.plan import OFF, ON, CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
@@ -19,7 +19,7 @@ from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.loading import is_routine
 from lift_ros.policies.routines import find_routine
-from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.scenario import GUARD_KEYS, Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.
 PATIENT_DEADLINES: Mapping[str, Value] = {
@@ -46,6 +46,7 @@ class GraphOptions:
     augmentation: str | None = None  # learned, or a random one
     data: Sequence[Path] = ()  # runs in which the uncertainty model has seen its actions
     train_after: int | None = None  # 0 starts no trainer
+    guard: str | None = None  # on or off
     wait_for_model: bool = True  # with a trainer: no episode between `train_after` and its first model
     topics: Sequence[str] = ()  # further ones to record along
     plant: str = SIMULATOR  # SIMULATOR, or HARDWARE for a plant node that somebody else starts
@@ -71,7 +72,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
         load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
-    rows = {"arbiter": given | _arbiter(options, plan)}
+    rows = {"arbiter": given | _arbiter(options, plan, run)}
     if plan.mode is not Mode.EVALUATE:
         rows["logging_policy"] = given
         _check_routine(options, scenario)
@@ -96,11 +97,19 @@ def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
         scenario,
         **{name: arbiter.get(name, value) for name, value in wishes.items()},  # type: ignore[arg-type]
         assist=_without_prefix(arbiter, ASSIST_OF_ARBITER) | _without_prefix(augmentor, ASSIST_OF_AUGMENTOR),
+        guard=_guard(options, arbiter),
+        hardware=options.plant == HARDWARE,
         augmentation=str(augmentor.get("policy") or options.augmentation or "") or None,
         model=Path(str(model)) if model else None,
         data=options.data,
         train_after=options.train_after,
     )
+
+
+def _guard(options: GraphOptions, arbiter: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the settings of the guard that the user decides."""
+    given = {name: arbiter[f"guard_{name}"] for name in GUARD_KEYS if f"guard_{name}" in arbiter}
+    return given if options.guard is None else {"enabled": options.guard == ON, **given}
 
 
 def describe_graph(options: GraphOptions) -> str:
@@ -128,6 +137,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
         )
     if options.augmentation not in (None, *AUGMENTATION_NAMES):
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
+    if options.guard not in (None, ON, OFF):
+        raise UserError(f"guard is {options.guard!r}; allowed: {ON}, {OFF}")
     if not all(map(_NAME.fullmatch, options.namespace.strip("/").split("/"))):
         raise UserError(
             f"namespace is {options.namespace!r}; allowed: letters, digits and _, not beginning with a digit, with / "
@@ -153,7 +164,7 @@ def _check_routine(options: GraphOptions, scenario: Scenario) -> None:
         find_routine(name)
 
 
-def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:
+def _arbiter(options: GraphOptions, plan: CollectionPlan, run: str) -> dict[str, Value]:
     parameters: dict[str, Value] = {
         "mode": plan.mode.name.lower(),
         "episodes": plan.episodes,
@@ -164,6 +175,10 @@ def _arbiter(options: GraphOptions, plan: CollectionPlan) -> dict[str, Value]:
     }
     if plan.mode is Mode.ASSIST:
         parameters |= _with_prefix(plan, ASSIST_OF_ARBITER)
+    parameters["guard_enabled"] = plan.is_guarded
+    if plan.is_guarded:
+        parameters |= {f"guard_{name}": getattr(plan.guard, name) for name in GUARD_KEYS}
+        parameters |= {"run": run, "model": plan.model_hash}
     if plan.model is not None or (plan.is_random and not plan.train_after):
         parameters["model_from"] = 0
     elif plan.train_after and options.wait_for_model:

@@ -10,6 +10,7 @@ from typing import Any
 from std_srvs.srv import Trigger
 
 import lift_ros.msg as msg
+from lift_ros.bags.reader import RunReader
 from lift_ros.collection import exchange, run_control
 from lift_ros.collection.episode_under_way import PARTY_OF
 from lift_ros.collection.exchange import Party
@@ -23,7 +24,7 @@ from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
-from lift_ros.scenario import AssistSettings, load_scenario
+from lift_ros.scenario import GUARD_KEYS, AssistSettings, GuardSettings, load_scenario
 
 # Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.
 CHECKS = 10
@@ -55,7 +56,9 @@ class ArbiterNode(LiftNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._limits = load_scenario(self.value("scenario")).limits
+        scenario = load_scenario(self.value("scenario"))
+        self._limits = scenario.limits
+        self._is_hardware = scenario.plant.kind == "hardware"
         wish = Wish.RUN if self.value("autostart") else Wish.STOP
         self._control = run_control.RunControl(self._limits, self._settings(), wish)
         self._machine = self._control.arbiter
@@ -64,6 +67,8 @@ class ArbiterNode(LiftNode):
         self._shown_since = 0.0
         self._commanded_ns = 0
         self._misfits = 0  # answers to a reset in a row that were of another size
+        self._recalled = False  # what the run holds
+        self._guard_said = ""
         self._outbox = Outbox(
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
             policies=self.create_publisher(msg.Query, qos.QUERY, qos.LOOP),
@@ -83,6 +88,7 @@ class ArbiterNode(LiftNode):
         return run_control.RunSettings(
             {party: self.value(name) for party, name in DEADLINES.items()},
             mode=Mode[self.value("mode").upper()],
+            guard=GuardSettings(**{name: self.value(f"guard_{name}") for name in GUARD_KEYS}).on(self._is_hardware),
             assist=AssistSettings(**{name: self.value(f"assist_{name}") for name in ASSIST_OF_ARBITER}),
             **{name: self.value(name) for name in ("repeat_period", "seed", "episodes", "p", "budget", "model_from")},
         )
@@ -137,7 +143,18 @@ class ArbiterNode(LiftNode):
 
     def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if isinstance(ready, exchange.Ready):
+            self._recall(ready.episode)
             self._feed(ready)
+
+    def _recall(self, episode: int) -> None:
+        """Tell the guard, once, how the episodes went that the run held before this node began."""
+        if self._recalled:
+            return
+        self._recalled = True
+        guard = self._control.guard
+        if guard.settings.enabled and self.value("run") and episode > 0:
+            guard.recall(each for each in RunReader(self.value("run")) if each.index < episode)
+        guard.serve(self.value("model"))
 
     def _obey(self, wish: Wish, answer: str, _request: Any, response: Any) -> Any:
         self._feed(wish)
@@ -176,6 +193,7 @@ class ArbiterNode(LiftNode):
                 self._outbox.record(episode)
                 self._note_end(episode)
             case exchange.Reset() | exchange.Hold():
+                self._note_decision()
                 self._outbox.command(instruction)
             case run_control.Repeat(parties):
                 self._outbox.repeat(parties)
@@ -187,6 +205,15 @@ class ArbiterNode(LiftNode):
                 self._outbox.records.clear()  # repeat none of them any more
                 self.diagnostics.count("episodes given up")
                 self.get_logger().warning(f"gives up episode {instruction.episode}: {instruction.reason}")
+
+    def _note_decision(self) -> None:
+        """Say once what the guard has changed."""
+        decision = self._control.decision
+        if decision.is_plain or decision.why == self._guard_said:
+            return
+        self._guard_said = decision.why
+        tell = self.get_logger().warning if decision.warns else self.get_logger().info
+        tell(f"guard: {decision}")
 
     def _note_end(self, episode: Episode) -> None:
         self.diagnostics.count("episodes")
@@ -213,7 +240,9 @@ class ArbiterNode(LiftNode):
             self.diagnostics.drops[drop.name.lower().replace("_", " ")] = number
         self.diagnostics.facts.update(
             mode=self.value("mode"),
-            p=self.value("p"),
+            p=self._control.decision.p,
+            budget=self._control.decision.budget,
+            guard=str(self._control.decision) if self._control.decision.why else "",
             episode="" if self._machine.episode is None else self._machine.episode,
             step=self._machine.step,
         )

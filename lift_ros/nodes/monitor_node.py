@@ -80,6 +80,8 @@ class Monitor(LiftNode):
                 self._troubles[name] = status.message
             if name == "trainer":
                 self._seen.training = status.message
+            if name == "arbiter":
+                self._seen.guard = next((each.value for each in status.values if each.key == "guard"), "")
 
     def _print(self) -> None:
         now = time.monotonic()

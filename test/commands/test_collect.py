@@ -21,6 +21,7 @@ from lift_ros.scenario import load_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120.0
+UNGUARDED = ("--guard", "off")
 
 
 def lift_collect(out: Path, *words: str, scenario: str = "po-blend-d2") -> int:
@@ -49,7 +50,7 @@ def test_the_run_says_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_an_augmentation_by_name_with_the_scenarios_p(tmp_path: Path) -> None:
-    lift_collect(tmp_path / "run", "--episodes", "2", "--augmentation", "gaussian_noise", "--budget", "4")
+    lift_collect(tmp_path / "run", "--episodes", "2", "--augmentation", "gaussian_noise", "--budget", "4", *UNGUARDED)
     episodes = read_run(tmp_path / "run")
     scenario = load_scenario("po-blend-d2")
     augmentation = scenario.make_augmentation("gaussian_noise")
@@ -81,7 +82,8 @@ def write_model(path: Path, radius: float) -> str:
 
 def test_a_model_as_augmentor_is_recorded_with_its_hash(tmp_path: Path) -> None:
     digest = write_model(tmp_path / "model.safetensors", radius=0.3)
-    assert lift_collect(tmp_path / "run", "--episodes", "2", "--model", str(tmp_path / "model.safetensors")) == 0
+    words = ("--episodes", "2", "--model", str(tmp_path / "model.safetensors"), *UNGUARDED)
+    assert lift_collect(tmp_path / "run", *words) == 0
     steps = [step for episode in read_run(tmp_path / "run") for step in episode.steps]
     augmented = [step for step in steps if step.source is Source.AUGMENTOR]
     assert augmented
@@ -178,9 +180,22 @@ def test_assist_needs_an_augmentor(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_the_uncertainty_model_learns_from_the_runs_it_is_given(tmp_path: Path) -> None:
     lift_collect(tmp_path / "plain", "--episodes", "2")
-    words = ("--episodes", "1", "--augmentation", "uncertainty", "--budget", "2")
+    words = ("--episodes", "1", "--augmentation", "uncertainty", "--budget", "2", *UNGUARDED)
     assert lift_collect(tmp_path / "explored", *words, "--data", str(tmp_path / "plain")) == 0
     assert read_run(tmp_path / "explored")[0].augmentations == 2
+
+
+def test_a_guarded_run_of_two_parts_is_the_whole_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--augmentation", "uniform", "--p", "0.9")
+    assert lift_collect(tmp_path / "whole", "--episodes", "14", *words) == 0
+    assert "guard: p=" in capsys.readouterr().out
+    for count in ("6", "8"):
+        assert lift_collect(tmp_path / "parts", "--episodes", count, *words) == 0
+    whole = read_run(tmp_path / "whole")
+    assert same(timeless(whole), timeless(read_run(tmp_path / "parts")))
+    assert {step.p for step in whole[0].steps} == {0.0}
+    assert any(episode.augmentations for episode in whole)
+    assert RunReader(tmp_path / "whole").facts["guard"]["start"] == "full"
 
 
 @pytest.fixture
@@ -195,7 +210,7 @@ def short(tmp_path: Path) -> str:
 def test_what_is_trained_on_the_way_acts_afterwards_also_in_a_run_of_two_parts(
     tmp_path: Path, short: str, name: str
 ) -> None:
-    words = ("--augmentation", name, "--train-after", "3")
+    words = ("--augmentation", name, "--train-after", "3", *UNGUARDED)
     assert lift_collect(tmp_path / "whole", "--episodes", "5", *words, scenario=short) == 0
     whole = read_run(tmp_path / "whole")
     assert not any(episode.augmentations for episode in whole[:3])

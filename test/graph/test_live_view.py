@@ -120,3 +120,7 @@ def test_a_terminal_redraws_in_place_below_the_log() -> None:
     assert text.index("episode 1, step 0") < text.index("[arbiter] hello") < text.index("episode 2, step 0")
     assert stream.getvalue().count("\x1b[1A\x1b[2K") >= 2  # what was drawn before is taken away
     assert text.rstrip().endswith("augmented –")
+
+
+def test_the_guard_says_what_is_in_force_and_why() -> None:
+    assert "guard p=0.3, budget 2: starts small" in render(RunStatus(guard="p=0.3, budget 2: starts small"), None, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -282,3 +283,19 @@ def test_launch_files_describe_the_graph(name: str) -> None:
 
     namespace = runpy.run_path(str(ROOT / "launch" / f"{name}.launch.py"))
     assert namespace["generate_launch_description"]().entities
+
+
+def test_the_guard_is_on_and_starts_small_on_hardware(model: Path) -> None:
+    simulated, rig = (rows(model=model, plant=plant)["arbiter"].parameters for plant in ("simulator", "hardware"))
+    assert (simulated["guard_enabled"], simulated["guard_start"]) == (True, "full")
+    assert (rig["guard_enabled"], rig["guard_start"]) == (True, "small")
+    assert str(simulated["run"]).endswith("run")
+    assert simulated["model"] == hashlib.sha256(model.read_bytes()).hexdigest()
+
+
+def test_the_guard_can_be_switched_off(model: Path) -> None:
+    assert rows(model=model, guard="off")["arbiter"].parameters["guard_enabled"] is False
+    by_hand: dict[str, dict[str, Value]] = {"arbiter": {"guard_enabled": False}}
+    assert rows(model=model, parameters=by_hand)["arbiter"].parameters["guard_enabled"] is False
+    with pytest.raises(UserError, match="guard is 'perhaps'; allowed: on, off"):
+        rows(model=model, guard="perhaps")

@@ -168,7 +168,7 @@ def test_nul_in_a_reason_becomes_a_blank() -> None:
         ("episode", -1, "between 0 and 4294967295"),
         ("augmentations_left", 2**32, "between 0 and 4294967295"),
         ("source", 0, "1 (LOGGING_POLICY), 2 (AUGMENTOR)"),
-        ("rejection", 12, "one of 0 (NONE)"),
+        ("rejection", 13, "one of 0 (NONE)"),
         ("model_hash", "a" * 65, "at most 64"),
         ("model_hash", "a\0b", "text without NUL"),
         ("image", np.zeros((2, 2), dtype=np.uint8), "uint8 of shape (height, width, 3)"),

@@ -260,7 +260,7 @@ def test_what_belongs_elsewhere_is_dropped_and_reported(
 
 
 def test_augmentor_that_missed_a_deadline_is_not_waited_for_until_it_speaks() -> None:
-    with conversation(p=1.0, augmentor_deadline=1.0) as node:
+    with conversation(p=1.0, augmentor_deadline=1.0, guard_enabled=False) as node:
         talk = Conversation(node)
         talk.begin()
         talk.propose(0, 0)

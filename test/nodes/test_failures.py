@@ -26,6 +26,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "arbiter": {
         "scenario": SCENARIO,
         "p": 0.3,
+        "guard_enabled": False,
         "plant_deadline": 30.0,
         "logging_policy_deadline": DEADLINE,
         "augmentor_deadline": DEADLINE,

@@ -13,6 +13,7 @@ from live_graph import LiveGraph, assert_same, live_graph, recorded, write_model
 
 from lift_ros.bags import RunWriter
 from lift_ros.cli import main
+from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
 from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, simulator_of
@@ -20,7 +21,7 @@ from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.coverage import MEAN, WHITENING
 from lift_ros.policies.learned import load_model
 from lift_ros.policies.protocol import Policy
-from lift_ros.scenario import config_folder, load_scenario
+from lift_ros.scenario import DEFAULT_GUARD, config_folder, load_scenario
 
 SEED = 11
 
@@ -33,7 +34,7 @@ def graph(tmp_path: Path) -> Iterator[LiveGraph]:
 
 def run_table(graph: LiveGraph, **wishes: Any) -> list[Episode]:
     """Run the nodes of the graph's table to their end and return what they recorded."""
-    options = GraphOptions("po-blend-d2", graph.folder / "run", seed=SEED, p=0.4, **wishes)
+    options = GraphOptions("po-blend-d2", graph.folder / "run", seed=SEED, **{"p": 0.4, "guard": "off", **wishes})
     for row in graph_nodes(options):
         graph.start(row.executable, **row.parameters)
     return finish(graph)
@@ -61,6 +62,7 @@ def run_graph(graph: LiveGraph, scenario: str, episodes: int, mode: str, p: floa
         episodes=episodes,
         exit_when_done=True,
         model_from=0,
+        guard_enabled=False,
         **PATIENT_DEADLINES,
     )
     graph.start("recorder", run=str(run))
@@ -117,6 +119,31 @@ def test_every_hand_over_of_assist_agrees(graph: LiveGraph, pull: float) -> None
     assert_both_act(in_graph)
     reasons = {step.rejection for episode in in_graph for step in episode.steps}
     assert Rejection.UNCOVERED in reasons
+
+
+@pytest.mark.parametrize("pull", [-3.0, 30.0])
+def test_the_guard_decides_alike_also_in_a_run_that_goes_on(graph: LiveGraph, pull: float) -> None:
+    """Of a model that runs away and of one that swings about the goal, in two parts and at once."""
+    model, settings = graph.folder / "bad.safetensors", {"plain": 2, "leash": 1.5, "rejections": 2}
+    write_model(model, 2, 2, load_scenario("po-blend-d2").action_radius, pull)
+    by_hand = {"arbiter": {f"guard_{name}": value for name, value in settings.items()}}
+    guard = Guard(replace(DEFAULT_GUARD.on(hardware=False), **settings))
+    alike = collect(
+        load_scenario("po-blend-d2"),
+        augmentor=load_model(model),
+        episodes=9,
+        seed=SEED,
+        p=0.9,
+        guard=guard,
+        progress=False,
+    )
+    for episodes in (5, 9):
+        in_graph = run_table(graph, episodes=episodes, model=model, p=0.9, guard="on", parameters=by_hand)
+        for process in graph.processes.values():
+            if process.process.poll() is None:
+                process.end()
+    assert_same(in_graph, alike)
+    assert len({step.p for episode in in_graph for step in episode.steps}) > 1
 
 
 def in_process(augmentor: Policy, episodes: int, first: int = 0) -> list[Episode]:
@@ -179,7 +206,7 @@ def test_what_the_scenario_says_is_algorithm_2(graph: LiveGraph) -> None:
     scenario.write_text(
         text.replace("episodes: 100", "episodes: 3").replace("after: 50", "after: 2").replace("ates: 1000", "ates: 20")
     )
-    for row in graph_nodes(GraphOptions(str(scenario), graph.folder / "run", seed=SEED)):
+    for row in graph_nodes(GraphOptions(str(scenario), graph.folder / "run", seed=SEED, guard="off")):
         graph.start(row.executable, **row.parameters)
     in_graph = finish(graph)
     trained = load_model(graph.folder / "run-models" / "model_000002.safetensors")
@@ -188,7 +215,17 @@ def test_what_the_scenario_says_is_algorithm_2(graph: LiveGraph) -> None:
     after = collect(loaded, None, trained, episodes=1, first=2, seed=SEED, p=0.6, progress=False)
     assert_same(in_graph, before + after)
     assert_both_act(in_graph[2:])
-    words = ["--scenario", str(scenario), "--out", str(graph.folder / "alone"), "--seed", str(SEED), "--quiet"]
+    words = [
+        "--scenario",
+        str(scenario),
+        "--out",
+        str(graph.folder / "alone"),
+        "--seed",
+        str(SEED),
+        "--quiet",
+        "--guard",
+        "off",
+    ]
     assert main(["collect", *words, "--augmentation", "learned"]) == 0
     assert_same(without_hashes(in_graph), without_hashes(recorded(graph.folder / "alone")))
 

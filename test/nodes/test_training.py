@@ -47,7 +47,16 @@ def start_trainer(graph: LiveGraph, training: str) -> None:
 
 def start_graph(graph: LiveGraph, training: str) -> None:
     given: dict[str, Any] = {"scenario": SCENARIO}
-    graph.start("arbiter", **given, episodes=EPISODES, p=0.5, seed=5, model_from=TRAIN_AFTER, **PATIENT_DEADLINES)
+    graph.start(
+        "arbiter",
+        **given,
+        episodes=EPISODES,
+        p=0.5,
+        seed=5,
+        model_from=TRAIN_AFTER,
+        guard_enabled=False,
+        **PATIENT_DEADLINES,
+    )
     start_trainer(graph, training)
     graph.start("recorder", run=str(graph.folder / "run"))
     graph.start("positioning_simulator", **given)

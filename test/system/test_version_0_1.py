@@ -122,6 +122,16 @@ def test_a_run_names_the_model_that_acted_in_it() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_serves_as_augmentor(name: str, tmp_path: Path) -> None:
-    words = ["--scenario", "po-blend-d2", "--episodes", "1", "--quiet", "--out", str(tmp_path / "run")]
+    words = [
+        "--scenario",
+        "po-blend-d2",
+        "--episodes",
+        "1",
+        "--guard",
+        "off",
+        "--quiet",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main(["collect", *words, "--model", str(FOLDER / f"{name}.safetensors")]) == 0
     assert RunReader(tmp_path / "run").episode(0).augmentations > 0

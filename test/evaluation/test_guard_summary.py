@@ -1,0 +1,40 @@
+"""What the guard decided can be told from a recorded run alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from lift_ros.collection.guard import Guard
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Episode
+from lift_ros.evaluation.guard_summary import UNKNOWN, guard_rows
+from lift_ros.scenario import DEFAULT_GUARD, load_scenario
+
+SETTINGS = DEFAULT_GUARD.on(hardware=True)
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[Episode]:
+    scenario = load_scenario("po-blend-d2")
+    augmentor = scenario.make_augmentation("uniform")
+    return collect(scenario, None, augmentor, episodes=25, seed=0, p=0.8, guard=Guard(SETTINGS), progress=False)
+
+
+def test_each_change_has_a_row_with_its_reason(episodes: list[Episode]) -> None:
+    rows = guard_rows({"p": 0.8, "budget": 20, "guard": asdict(SETTINGS)}, episodes)
+    assert rows[0] == ("0", "0", "0", "the routine alone, to compare with")
+    assert rows[1][1:] == ("0.4", "2", "starts small")
+    assert all(why != UNKNOWN for *_, why in rows)
+
+
+def test_what_does_not_follow_from_the_episodes_is_not_explained(episodes: list[Episode]) -> None:
+    other = replace(SETTINGS, plain=1, horizon=10_000)
+    rows = guard_rows({"p": 0.8, "budget": 20, "guard": asdict(other)}, episodes)
+    assert UNKNOWN in {why for *_, why in rows}
+
+
+def test_a_run_without_a_guard_has_no_rows(episodes: list[Episode]) -> None:
+    assert guard_rows({"p": 0.8, "budget": 20}, episodes) == []
+    assert guard_rows({"p": 0.8, "budget": 20, "guard": None}, episodes) == []
