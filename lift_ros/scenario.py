@@ -198,14 +198,14 @@ class GuardSettings:
     """When augmented episodes count as worse than the routine's, and how much they may cost until then."""
 
     enabled: bool = GUARD_KEYS["enabled"].default
-    allowance: float = GUARD_KEYS["allowance"].default  # steps of `horizon` episodes, as a multiple of the routine's
+    allowance: float = GUARD_KEYS["allowance"].default
     horizon: int = GUARD_KEYS["horizon"].default
-    plain: int = GUARD_KEYS["plain"].default  # episodes of the routine alone that there must be to compare with
-    start: str = GUARD_KEYS["start"].default  # small, full, or small on hardware only
-    evidence: float = GUARD_KEYS["evidence"].default  # odds at which augmented episodes are taken to be worse
-    leash: float = GUARD_KEYS["leash"].default  # steps before the routine takes over, in its own long episodes
-    rejections: int = GUARD_KEYS["rejections"].default  # proposals refused in an episode until nobody asks any more
-    retreat: bool = GUARD_KEYS["retreat"].default  # whether the routine then begins where the episode began
+    plain: int = GUARD_KEYS["plain"].default
+    start: str = GUARD_KEYS["start"].default
+    evidence: float = GUARD_KEYS["evidence"].default
+    leash: float = GUARD_KEYS["leash"].default
+    rejections: int = GUARD_KEYS["rejections"].default
+    retreat: bool = GUARD_KEYS["retreat"].default
 
     def on(self, hardware: bool) -> GuardSettings:
         """Return the settings with the start that this kind of plant asks for."""

@@ -15,7 +15,15 @@ from lift_ros.configuration import REQUIRED, Key
 from lift_ros.policies.augmentations import AUGMENTATION_ARGUMENTS
 from lift_ros.policies.loading import POLICY_ARGUMENTS
 from lift_ros.positioning.plants import PLANTS
-from lift_ros.scenario import ASSIST_KEYS, COLLECTION_KEYS, POLICY_KEYS, TOP_KEYS, TRAINING_KEYS
+from lift_ros.scenario import (
+    ASSIST_KEYS,
+    COLLECTION_KEYS,
+    GUARD_KEYS,
+    POLICY_KEYS,
+    TOP_KEYS,
+    TRAINING_KEYS,
+    UNITS_KEYS,
+)
 from lift_ros.training.options import OPTION_KEYS, PRESETS, hidden_key
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
@@ -47,7 +55,8 @@ def options_page() -> str:
     parts.append(_section("collection", COLLECTION_KEYS))
     for name, keys in AUGMENTATION_ARGUMENTS.items():
         parts.append(_section(f"collection.augmentation_arguments of {name}", keys))
-    parts += [_section("assist", ASSIST_KEYS), _section("training", TRAINING_KEYS)]
+    sections = {"assist": ASSIST_KEYS, "guard": GUARD_KEYS, "training": TRAINING_KEYS, "units": UNITS_KEYS}
+    parts += [_section(name, keys) for name, keys in sections.items()]
     return "\n".join(parts)
 
 
