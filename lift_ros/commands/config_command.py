@@ -14,12 +14,22 @@ from lift_ros.commands.training_options import add_training_options, given_optio
 from lift_ros.configuration import Key, check_value, read_yaml
 from lift_ros.console import format_table
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
-from lift_ros.scenario import ASSIST_KEYS, COLLECTION_KEYS, Scenario, load_scenario, parse_scenario, scenario_path
+from lift_ros.scenario import (
+    ASSIST_KEYS,
+    COLLECTION_KEYS,
+    GUARD_KEYS,
+    UNITS_KEYS,
+    Scenario,
+    load_scenario,
+    parse_scenario,
+    scenario_path,
+)
 from lift_ros.training.options import PRESETS
 
 DEFAULT, COMMAND_LINE = "default", "command line"
 # What collects a run is called differently by the command line and by a run's facts than by a scenario.
 _BY_SCENARIO = {"budget": "augmentation_budget"}
+_SECTIONS = {"collection": COLLECTION_KEYS, "assist": ASSIST_KEYS, "guard": GUARD_KEYS, "units": UNITS_KEYS}
 _COLLECTION_OPTIONS = ("episodes", "p", "budget", "train_after", "augmentation")
 
 
@@ -101,7 +111,7 @@ def _scenario_settings(source: Source | None) -> Iterator[Setting]:
 
 def _collection_settings(source: Source | None, arguments: argparse.Namespace) -> Iterator[Setting]:
     given = {_BY_SCENARIO.get(name, name): getattr(arguments, name) for name in _COLLECTION_OPTIONS}
-    for section, keys in (("collection", COLLECTION_KEYS), ("assist", ASSIST_KEYS)):
+    for section, keys in _SECTIONS.items():
         said = {} if source is None else source.said.get(section) or {}
         for name, key in keys.items():
             if section == "collection" and given.get(name) is not None:
