@@ -183,6 +183,7 @@ def compute(cell: Cell, folder: Path, effort: Effort) -> dict[str, Any]:
     """Collect into `folder` what is not there yet, train, evaluate, and return what is worth keeping as JSON values."""
     scenario = with_effort(make_scenario(cell.scenario), effort)
     facts: dict[str, Any] = {**asdict(cell), "settings": fingerprint(cell)}
+    policy: Policy
     patience = None
     if cell.method in METHODS:
         recorded = recorded_runs(scenario, cell.seed, METHODS[cell.method].lifted, folder, effort)

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +20,14 @@ import numpy as np
 from benchmark.cells import STEPS, Effort, Variation, recorded_runs, trained, vary, with_effort
 from benchmark.results import ONE_THREAD, QUICK
 from benchmark.timing import RESULTS, markdown_table, replace_section
-from lift_ros.evaluation.convergence import DIRECT, Convergence, context_seeds, converge, yardsticks
+from lift_ros.array_types import FloatArray
+from lift_ros.evaluation.convergence import DIRECT, BatchPolicy, Convergence, context_seeds, converge, yardsticks
+from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress
+from lift_ros.scenario import Scenario
 from lift_ros.seeds import derive_seed
 from lift_ros.training import preset
+from lift_ros.training.runs import RecordedRuns
 
 SECTION = "choice"
 SEEDS = (2000, 2001)
@@ -41,6 +45,7 @@ SET_ASIDE = {
     "fetch-reach, 40 episodes": Variation("fetch-reach", episodes=40),
     "fetch-touch-and-place, 120 episodes": Variation("fetch-touch-and-place", episodes=120),
 }
+ACTORS = "actors"  # how many are trained, with seeds of their own; their mean acts
 # What differs from the preset.
 CANDIDATES: dict[str, dict[str, Any]] = {
     "fast": {},
@@ -50,6 +55,32 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "anchor to drawn": {"anchor_to": "drawn"},
     "clone": {"algorithm": "clone"},
 }
+# What else could make training independent of the seed; tried on the first seed.
+TRIED: dict[str, dict[str, Any]] = {
+    "no running average": {"actor_average": 0.0},
+    "4 critics": {"critics": 4},
+    "mean of 3 actors": {ACTORS: 3},
+    "d3rlpy's TD3+BC": {"algorithm": "TD3PlusBC"},
+    "d3rlpy's IQL": {"algorithm": "IQL"},
+}
+
+
+class MeanPolicy:
+    """Acts by the mean of several policies' actions."""
+
+    def __init__(self, policies: Sequence[BatchPolicy]) -> None:
+        self._policies = policies
+
+    def reset(self) -> None:
+        """Nothing to forget: learned policies have no memory."""
+
+    def act(self, observation: FloatArray) -> FloatArray:
+        """Return the mean action."""
+        return np.asarray(np.mean([policy.act(observation) for policy in self._policies], axis=0))
+
+    def act_batch(self, observations: FloatArray) -> FloatArray:
+        """Return one mean action per row."""
+        return np.asarray(np.mean([policy.act_batch(observations) for policy in self._policies], axis=0))
 
 
 class Outcome(NamedTuple):
@@ -62,7 +93,12 @@ class Outcome(NamedTuple):
     seconds: float  # of processor time for training
 
 
-def measure(name: str, seed: int, candidates: Mapping[str, Mapping[str, Any]], effort: Effort) -> list[Outcome]:
+def candidates(seed: int) -> dict[str, dict[str, Any]]:
+    """Return what is compared with this seed."""
+    return {**CANDIDATES, **TRIED} if seed == SEEDS[0] else CANDIDATES
+
+
+def measure(name: str, seed: int, compared: Mapping[str, Mapping[str, Any]], effort: Effort) -> list[Outcome]:
     """Record once and train all candidates on it; with the first seed `direct`, which learns nothing, comes along."""
     scenario = with_effort(vary(name, SET_ASIDE[name]), effort)
     seeds = context_seeds(derive_seed(0, "choice"), min(effort.contexts, CONTEXTS[scenario.plant.kind]))
@@ -76,10 +112,23 @@ def measure(name: str, seed: int, candidates: Mapping[str, Mapping[str, Any]], e
         note(DIRECT, converge(scenario, yardsticks(scenario)[DIRECT], seeds, steps=STEPS), 0.0)
     with tempfile.TemporaryDirectory() as folder:
         recorded = recorded_runs(scenario, seed, False, Path(folder), effort)
-        for candidate, changes in candidates.items():
-            policy, seconds = trained(recorded, scenario, preset("fast", scenario, seed=seed, **changes), effort)
+        for candidate, changes in compared.items():
+            policy, seconds = _train(recorded, scenario, seed, changes, effort)
             note(candidate, converge(scenario, policy, seeds, steps=STEPS), seconds)
     return found
+
+
+def _train(
+    recorded: RecordedRuns, scenario: Scenario, seed: int, changes: Mapping[str, Any], effort: Effort
+) -> tuple[Policy, float]:
+    count = changes.get(ACTORS, 1)
+    changes = {name: value for name, value in changes.items() if name != ACTORS}
+    runs = [
+        trained(recorded, scenario, preset("fast", scenario, seed=seed + 100 * number, **changes), effort)
+        for number in range(count)
+    ]
+    policies = [policy for policy, _ in runs]
+    return policies[0] if count == 1 else MeanPolicy(policies), sum(seconds for _, seconds in runs)
 
 
 def report(outcomes: list[Outcome]) -> str:
@@ -87,23 +136,32 @@ def report(outcomes: list[Outcome]) -> str:
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.scenario, outcome.candidate), []).append(outcome)
-    names = (DIRECT, *CANDIDATES)
-    rows = [
-        (name, *(_brief(groups[name, candidate]) for candidate in names))
-        for name in SET_ASIDE
-        if (name, DIRECT) in groups
-    ]
-    seconds = [
-        np.mean([outcome.seconds for outcome in outcomes if outcome.candidate == candidate]) for candidate in CANDIDATES
-    ]
-    rows.append(("processor time of training [s]", "", *(f"{value:.1f}" for value in seconds)))
     options = preset("fast")
     return (
         f"The preset `fast` (β = {options.anchor:g}, draw: {options.draw}, {options.updates} updates for every plant) "
         "was chosen on these scenarios, which appear nowhere else, and on these seeds and contexts. Lowest success of "
         f"the {len(SEEDS)} seeds / median steps. The other columns differ from `fast` in what they say.\n\n"
-        + markdown_table(("scenario", *names), rows)
+        + _table(groups, (DIRECT, *CANDIDATES))
+        + f"\n\nWhat else was tried, with seed {SEEDS[0]} alone, and not kept (or, with the running average, kept):\n\n"
+        + _table(groups, tuple(TRIED))
     )
+
+
+def _table(groups: Mapping[tuple[str, str], list[Outcome]], candidates: Sequence[str]) -> str:
+    rows = [
+        (name, *(_brief(groups[name, candidate]) for candidate in candidates))
+        for name in SET_ASIDE
+        if (name, candidates[0]) in groups
+    ]
+    return markdown_table(
+        ("scenario", *candidates),
+        [*rows, ("processor time of training [s]", *(_seconds(groups, candidate) for candidate in candidates))],
+    )
+
+
+def _seconds(groups: Mapping[tuple[str, str], list[Outcome]], candidate: str) -> str:
+    seconds = [outcome.seconds for (_, name), group in groups.items() if name == candidate for outcome in group]
+    return f"{np.mean(seconds):.1f}"
 
 
 def _brief(group: list[Outcome]) -> str:
@@ -122,7 +180,7 @@ def main(arguments: argparse.Namespace) -> int:
         ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool,
         Progress(len(names) * len(seeds), "choice", "data sets") as progress,
     ):
-        jobs = [pool.submit(measure, name, seed, CANDIDATES, effort) for seed in seeds for name in names]
+        jobs = [pool.submit(measure, name, seed, candidates(seed), effort) for seed in seeds for name in names]
         for job in as_completed(jobs):
             outcomes += job.result()
             progress.advance(1, outcomes[-1].scenario)
