@@ -40,6 +40,7 @@ FEWER_SEEDS = DATA_SEEDS[:3]  # for all but the main methods with the draw of th
 CONTEXTS = 200
 STEPS = 50
 DRAWS = ("transitions", "episodes")
+NOT_MEASURED = ("guard", "units")  # sections of a scenario without influence: cells are collected without a guard
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)
 
 SHIPPED = (
@@ -162,7 +163,8 @@ def training_options(cell: Cell) -> TrainingOptions:
 def fingerprint(cell: Cell) -> str:
     """Return a hash of all settings that a cell depends on: a stored one with another hash is outdated."""
     scenario = make_scenario(cell.scenario)
-    settings: list[Any] = [scenario.as_dict(), CONTEXTS, STEPS]
+    described = {name: value for name, value in scenario.as_dict().items() if name not in NOT_MEASURED}
+    settings: list[Any] = [described, CONTEXTS, STEPS]
     if cell.method in METHODS:
         settings.append(training_options(cell).as_dict())
         if METHODS[cell.method].lifted:
