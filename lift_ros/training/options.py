@@ -54,6 +54,7 @@ class TrainingOptions:
     initial_temperature: float = _option(1.0, above=0)
     initial_alpha: float = _option(1.0, above=0)
     anchor: float = _option(5.0, low=0)  # β, how strongly the actor is pulled to the shortcuts' actions
+    anchor_rise: float = _option(4.0, low=0)  # to how many times that β grows over the second half of the updates
     anchor_to: str = _option("far", choices=("drawn", "far"))  # of those that are drawn, or of longer ones, shortened
     # Errors count relative to the length of the action; below this length, in units of λ, they count absolutely.
     anchor_floor: float = _option(0.3, above=0)
