@@ -166,7 +166,9 @@ def fingerprint(cell: Cell) -> str:
     described = {name: value for name, value in scenario.as_dict().items() if name not in NOT_MEASURED}
     settings: list[Any] = [described, CONTEXTS, STEPS]
     if cell.method in METHODS:
-        settings.append(training_options(cell).as_dict())
+        options = training_options(cell)
+        unused = () if options.algorithm == "CQL" and options.anchor else ("anchor_rise",)
+        settings.append({name: value for name, value in options.as_dict().items() if name not in unused})
         if METHODS[cell.method].lifted:
             settings.append(preset("fast", scenario, seed=cell.seed).as_dict())
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]

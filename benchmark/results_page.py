@@ -174,10 +174,11 @@ def draw(cells: Sequence[dict[str, Any]], path: Path) -> None:
         threshold = make_scenario(scenario).plant.parameters["threshold"]
         axes.axhline(threshold, color="black", linewidth=0.7, linestyle=":")
         axes.set_yscale("log")
+        axes.set_ylim(bottom=threshold / 10)  # what is closer has arrived; secant goes on to the last digit
         axes.set_title(scenario, fontsize=9)
         axes.tick_params(labelsize=7)
-        axes.legend(fontsize=6)
         if index % columns == 0:
             axes.set_ylabel("distance to the goal", fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(_COLOURS), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(str(path), dpi=100)

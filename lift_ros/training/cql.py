@@ -176,8 +176,10 @@ class CQL:
         return Noise(both, uniform, torch.randn(shape[0], shape[2], generator=self.generator))
 
     @torch.no_grad()
-    def update(self, batch: Batch, noise: Noise | None = None, rate_factor: float = 1.0) -> Losses:
-        """Make one step of critics, α, temperature, actor and targets; `rate_factor` scales learning rates."""
+    def update(
+        self, batch: Batch, noise: Noise | None = None, rate_factor: float = 1.0, anchor_factor: float = 1.0
+    ) -> Losses:
+        """Make one step of critics, α, temperature, actor and targets; the factors scale learning rates and β."""
         options = self._options
         noise = self.draw_noise() if noise is None else noise
         self._fill(batch)
@@ -206,7 +208,7 @@ class CQL:
 
         second = self._per_critic(second_half)
         temp_loss = self._update_temperature(log_probability)
-        pull = anchor(current.mean, batch.aims, options.anchor, options.anchor_floor)
+        pull = anchor(current.mean, batch.aims, anchor_factor * options.anchor, options.anchor_floor)
         actor_loss = self._update_actor(second, current, noise.actor, actions, log_probability, pull, rate_factor)
         return Losses(
             td_loss + alpha * sum(gaps),

@@ -66,6 +66,14 @@ def rate_factor(options: TrainingOptions, update: int) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * update / options.updates))
 
 
+def anchor_factor(options: TrainingOptions, update: int) -> float:
+    """Return by what β is multiplied at an update: 1 in the first half, then more and more, up to `anchor_rise`.
+
+    The critic says early which shortcuts are worth more than others; precision near the goal comes from imitation.
+    """
+    return 1.0 + (options.anchor_rise - 1.0) * max(0.0, 2.0 * update / options.updates - 1.0)
+
+
 class CQLLearner(Learner):
     """Our CQL, with learning rates that may fall and an averaged actor."""
 
@@ -88,6 +96,7 @@ class CQLLearner(Learner):
                 torch.from_numpy(batch.aims),
             ),
             rate_factor=rate_factor(self._options, self._updates),
+            anchor_factor=anchor_factor(self._options, self._updates),
         )
         self._updates += 1
         follow(self._average, self.cql.actor.values, self._options.actor_average, self._updates)

@@ -56,6 +56,9 @@ class TrainingOptions:
     initial_temperature: float = _option(1.0, "Temperature at the start.", above=0)
     initial_alpha: float = _option(1.0, "α at the start.", above=0)
     anchor: float = _option(5.0, "β, how strongly the actor is pulled to the shortcuts' actions; 0 for not.", low=0)
+    anchor_rise: float = _option(
+        4.0, "To how many times itself β grows over the second half of the updates; 1 keeps it.", low=0
+    )
     anchor_to: str = _option(
         "far", "It is pulled to the drawn shortcuts, or also to longer ones, shortened.", choices=("drawn", "far")
     )

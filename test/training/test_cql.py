@@ -9,6 +9,7 @@ import torch
 from cql_reference import Sized, copy_weights, flatten, random_batch, stock_cql, stock_noise, to_stock
 
 from lift_ros.training.cql import anchor
+from lift_ros.training.learners import anchor_factor
 from lift_ros.training.options import TrainingOptions
 
 
@@ -123,7 +124,7 @@ def test_a_high_floor_leaves_the_plain_square_of_the_error() -> None:
 
 def test_the_anchored_update_is_that_of_autograd() -> None:
     """d3rlpy's gradient of the actor, and autograd's of the anchor on top, through d3rlpy's own network."""
-    case = sized(3, 2, 16, 8, batch_size=12, action_samples=2, anchor=5.0, anchor_floor=0.3)
+    case = sized(3, 2, 16, 8, batch_size=12, action_samples=2, anchor=2.5, anchor_floor=0.3)
     stock, ours = stock_cql(case), case.cql()
     copy_weights(stock, ours)
     batch, noise = random_batch(case, 1), stock_noise(case, 7)
@@ -136,10 +137,17 @@ def test_the_anchored_update_is_that_of_autograd() -> None:
     pull = 5.0 * (weights * ((proposed - batch.aims) ** 2).sum(dim=1)).mean()
     pull.backward()  # adds to what compute_actor_grad has left
 
-    losses = ours.update(batch, noise)
+    losses = ours.update(batch, noise, anchor_factor=2.0)
 
     assert close(ours.actor_gradient.values, flatten(policy, gradients=True))
     assert losses.actor_loss == pytest.approx(actor_loss + pull.item(), rel=1e-5)
+
+
+def test_the_anchor_holds_still_for_half_the_updates_and_then_rises() -> None:
+    options = TrainingOptions(updates=10, anchor_rise=4.0)
+    factors = [anchor_factor(options, update) for update in range(11)]
+    assert factors == pytest.approx([1, 1, 1, 1, 1, 1, 1.6, 2.2, 2.8, 3.4, 4])
+    assert anchor_factor(options.replaced({"anchor_rise": 1}), 9) == 1.0
 
 
 @pytest.mark.parametrize("threads", [2, 5])
