@@ -71,26 +71,18 @@ ASSIST_OF_AUGMENTOR = ("coverage",)  # the arbiter has no model to ask
 ASSIST_OF_ARBITER = tuple(name for name in ASSIST_KEYS if name not in ASSIST_OF_AUGMENTOR)
 
 
+def _meaning(section: str, key: Key) -> str:
+    return f"{section}: {key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}"
+
+
 def _assist(name: str) -> Parameter:
     """Return the parameter for one key of a scenario's section assist."""
     key = ASSIST_KEYS[name]
     unit = "true or false" if key.kind is bool else "1"
     fixed = name in ASSIST_OF_AUGMENTOR
-    meaning = f"in mode assist: {key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}"
-    return Parameter(f"assist_{name}", key.default, unit, meaning, key.low, key.high, fixed=fixed)
-
-
-_GUARD_MEANINGS = {
-    "enabled": "in mode collect: lower p and budget where augmented episodes are worse than the routine's",
-    "allowance": "guard: steps that guard_horizon episodes may cost, as a multiple of the routine's",
-    "horizon": "guard: episodes over which guard_allowance is reckoned",
-    "plain": "guard: episodes of the routine alone that there must be to compare with",
-    "start": "guard: begin with a small p and budget, or in full; auto is small on hardware",
-    "evidence": "guard: odds against chance at which augmented episodes are taken to be worse",
-    "leash": "guard: an augmented episode is left to the routine after so many times one of its long episodes",
-    "rejections": "guard: refused proposals of the augmentor in an episode after which it is asked no more",
-    "retreat": "guard: lead the plant back to where the episode began before the routine takes over",
-}
+    return Parameter(
+        f"assist_{name}", key.default, unit, _meaning("in mode assist", key), key.low, key.high, fixed=fixed
+    )
 
 
 def _guard(name: str) -> Parameter:
@@ -98,7 +90,7 @@ def _guard(name: str) -> Parameter:
     key = GUARD_KEYS[name]
     unit = {bool: "true or false", str: "name"}.get(key.kind, "1")
     low = key.low if key.above is None else key.above
-    return Parameter(f"guard_{name}", key.default, unit, _GUARD_MEANINGS[name], low, key.high, key.choices)
+    return Parameter(f"guard_{name}", key.default, unit, _meaning("guard", key), low, key.high, key.choices)
 
 
 _COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)
