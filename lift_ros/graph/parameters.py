@@ -80,7 +80,8 @@ def _assist(name: str) -> Parameter:
     key = ASSIST_KEYS[name]
     unit = "true or false" if key.kind is bool else "1"
     fixed = name in ASSIST_OF_AUGMENTOR
-    return Parameter(
+    meaning = _meaning("in mode assist", key)
+    return Parameter(f"assist_{name}", key.default, unit, meaning, key.low, key.high, fixed=fixed)
         f"assist_{name}", key.default, unit, _meaning("in mode assist", key), key.low, key.high, fixed=fixed
     )
 
