@@ -82,8 +82,6 @@ def _assist(name: str) -> Parameter:
     fixed = name in ASSIST_OF_AUGMENTOR
     meaning = _meaning("in mode assist", key)
     return Parameter(f"assist_{name}", key.default, unit, meaning, key.low, key.high, fixed=fixed)
-        f"assist_{name}", key.default, unit, _meaning("in mode assist", key), key.low, key.high, fixed=fixed
-    )
 
 
 def _guard(name: str) -> Parameter:
