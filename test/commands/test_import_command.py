@@ -111,11 +111,6 @@ def test_velocities_taken_for_increments_are_noticed_by_the_positions(
     assert capsys.readouterr().err == ""
 
 
-def test_topics_are_listed(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", str(bag), "--topics"]) == 0
-    assert "/move  foreign_rig/msg/Move" in capsys.readouterr().out
-
-
 def test_mistakes_exit_with_2_and_one_sentence(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(bag)]) == 2
     assert "--mapping FILE and --out RUN are needed" in capsys.readouterr().err

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 from benchmark.soak import Usage
 from lift_ros.bags.reader import RunReader
-from lift_ros.graph.run import process_specs
+from lift_ros.graph.run import meeting_settings, process_specs
 from lift_ros.graph.supervisor import Supervisor
 from lift_ros.graph.table import GraphOptions, graph_nodes
 
@@ -19,7 +18,7 @@ WAIT_S = 380.0
 def test_memory_and_handles_stay_as_they_are(tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = GraphOptions(scenario="po-none-d2", run=run, episodes=0, p=0.0)
-    specs = process_specs(graph_nodes(options), options.namespace, tmp_path, int(os.environ["ROS_DOMAIN_ID"]))
+    specs = process_specs(graph_nodes(options), options.namespace, tmp_path, meeting_settings(options.plant))
     usage = {spec.name: Usage() for spec in specs}
     deadline = time.monotonic() + WAIT_S
     with Supervisor(specs, log=lambda _: None, colour=False) as supervisor:
