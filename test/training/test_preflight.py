@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fibre_rig import RADIUS, FibreRig, couple
 from training_samples import make_episodes
 
+from benchmark.coupling import RADIUS, FibreRig, couple
 from lift_ros.bags.arrays import EpisodeArrays, episodes_to_arrays
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Outcome, Source

@@ -26,6 +26,7 @@ class FibreRig:
         self._encoders = encoders
 
     def reset(self, seed: int) -> Observed:
+        """Begin the episode that `seed` determines."""
         rng = np.random.default_rng(seed)
         self._offset = rng.uniform([-15, -15, -6], [15, 15, 6])  # from the best place
         zeros = {"arbitrary": rng.uniform(-50, 50, 3), "start": -self._offset, "absolute": np.zeros(3)}
@@ -33,11 +34,12 @@ class FibreRig:
         return self._observed()
 
     def step(self, action: FloatArray) -> Observed:
+        """Move; nothing ends this stage."""
         self._offset = self._offset + action
         return self._observed()
 
     def close(self) -> None:
-        pass
+        """Hold nothing."""
 
     def _observed(self) -> Observed:
         power = max(_DARK, -0.3 * float(self._offset @ self._offset))
