@@ -208,7 +208,8 @@ _INTRODUCTION = f"""\
 episode on with the augmentor. Steps are relative to the routine alone from the same starts; `arrive`: mean over seeds.
 `fibre` is `benchmark/fibre.py`: power in dB and three encoders, spiral search and hill climb; `coupling` is another of
 its kind (`benchmark/coupling.py`), with a stage that nothing ends. `trained` is the preset `fast` on {TRAINED_ON}
-episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions` are uniform; in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts
+episodes of the routine; `helpful` knows the goal; `hostile` drives to a corner; `random actions` are uniform;
+in `spoilt weights` each weight of the trained one is multiplied by 1 + 0.8 N(0, 1). `hardware` starts
 small. `ends at p ×`: share of the scenario's p at the end, with the share of seeds."""
 
 
