@@ -12,8 +12,9 @@ Two things are watched, both against the run's episodes of the routine alone (pl
   they go up a level where bets on "better" have gained enough.
 - Excess. The steps by which augmented episodes exceed the routine's mean are added up, gains never below zero (Page's
   sum). An augmented episode is begun only as long as a very bad one would not lead beyond (allowance − 1) · horizon
-  of the routine's episodes. So no stretch of `horizon` episodes costs more than `allowance` times the routine's, where
-  the leash holds: an episode longer than that goes on with the routine alone, from where it began.
+  of the routine's episodes, less what chance may hide. So hardly a stretch of `horizon` episodes costs more than
+  `allowance` times the routine's, where the leash holds: an episode longer than that goes on with the routine alone,
+  from where it began.
 
 At level 0 the routine acts alone, for the rest of the run or until there is another model.
 """
@@ -39,6 +40,7 @@ FURTHER_FAILURES = 0.2  # a success rate lower by so much is what the bets on fa
 PROOF = 3.0  # bets on "better" at which p and budget go up
 CAUTION = 5.0  # a level that was left downwards needs so many times the proof
 MARGIN = 3.0  # standard errors by which the routine's mean may be less than it seems
+LUCK = 2.0  # standard deviations by which augmented episodes may have begun where the routine is quick
 SPREAD = 0.4  # of the routine's steps, relative to their mean, where few episodes happen to be alike
 MOST_PLAIN = 5  # times the wanted number of plain episodes are made where they differ much
 LONG = 0.9  # the quantile of plain episodes that counts as a long one
@@ -101,6 +103,7 @@ class Guard:
         self._warns = False
         self._augmented: list[Trial] = []
         self._excess = 0.0  # [steps]
+        self._stretch = 0  # augmented episodes in it
         self._worse = self._failing = self._better = 1.0
         self._proof = [PROOF] * len(LEVELS)
 
@@ -157,6 +160,7 @@ class Guard:
         mean = self._routine_steps()
         usual = mean * (1.0 + _share_failed(self._plain))
         self._excess = max(0.0, self._excess + trial.steps + mean * (not trial.reached) - usual)
+        self._stretch = self._stretch + 1 if self._excess else 0
 
     def _change_level(self) -> None:
         if max(self._worse, self._failing) >= self.settings.evidence ** (2 if self.level == SMALLEST else 1):
@@ -209,12 +213,17 @@ class Guard:
         return self._leash_steps() + self._long_steps() - self._routine_steps()
 
     def _allowed(self) -> float:
-        """Return the steps by which augmented episodes may exceed the routine's, whose mean is known only so well."""
+        """Return the steps by which augmented episodes may exceed the routine's.
+
+        It is less than all that is granted: the routine's mean is known only so well, and so is what it would have
+        needed from where the augmented episodes began.
+        """
         mean, count = self._routine_steps(), len(self._plain)
         variance = sum((trial.steps - mean) ** 2 for trial in self._plain) / max(1, count - 1)
         deviation = max(math.sqrt(variance), SPREAD * mean)
-        surely = max(0.0, mean - MARGIN * deviation / math.sqrt(count))
-        return (self.settings.allowance - 1.0) * self.settings.horizon * surely
+        surely = mean - MARGIN * deviation / math.sqrt(count)
+        granted = (self.settings.allowance - 1.0) * self.settings.horizon * surely
+        return max(0.0, granted - LUCK * deviation * math.sqrt(self._stretch))
 
     def _routine_steps(self) -> float:
         return sum(trial.steps for trial in self._plain) / len(self._plain)

@@ -212,8 +212,10 @@ class ArbiterNode(LiftNode):
         if decision.is_plain or decision.why == self._guard_said:
             return
         self._guard_said = decision.why
-        tell = self.get_logger().warning if decision.warns else self.get_logger().info
-        tell(f"guard: {decision}")
+        if decision.warns:  # a line of its own: a logger keeps each line to one severity
+            self.get_logger().warning(f"guard: {decision}")
+        else:
+            self.get_logger().info(f"guard: {decision}")
 
     def _note_end(self, episode: Episode) -> None:
         self.diagnostics.count("episodes")

@@ -69,7 +69,7 @@ def test_bad_augmentors_cost_little_and_are_switched_off(augmented: Play, start:
 @pytest.mark.parametrize("start", [START_FULL, START_SMALL])
 def test_good_augmentors_end_at_the_scenarios_p(start: str) -> None:
     ends = [play(Guard(replace(SETTINGS, start=start)), good, seed)[1] for seed in range(100)]
-    assert np.mean([P in used[-3:] for used in ends]) > 0.97  # one of them may be a plain one
+    assert np.mean([P in used[-3:] for used in ends]) > 0.9  # one of them may be a plain one
 
 
 def test_plain_episodes_come_first_and_then_now_and_then() -> None:
