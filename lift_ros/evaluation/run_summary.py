@@ -146,7 +146,7 @@ def summarise_phases(run: RunSummary, episodes: Sequence[Episode]) -> list[RunSu
 
 # Tables: which attribute stands under which heading.
 EPISODE_COLUMNS = (
-    "episode, phase, steps, ending as outcome, augmentations as augmented, episode_return as return, "
+    "episode as no., phase, steps, ending as outcome, augmentations as augm., episode_return as return, "
     "duration as seconds, gaps, longest_pause as worst pause"
 )
 RUN_COLUMNS = (

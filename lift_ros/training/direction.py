@@ -62,7 +62,8 @@ class Direction:
     def warning(self) -> str:
         """Return what it means for training where observations do not tell it."""
         return (
-            f"observations do not tell the direction to the goal (mean cosine {self.score:.2f}), and a policy without "
+            f"observations do not tell the direction to the goal (mean cosine {self.cosine:.2f}, at the "
+            f"beginnings of episodes {self.at_beginning:.2f}), and a policy without "
             "memory cannot learn this: observe something that depends on where the goal is, or keep p and the budget "
             "of augmentations small"
         )
