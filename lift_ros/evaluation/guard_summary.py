@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lift_ros.collection.guard import Guard
@@ -35,6 +35,11 @@ def guard_rows(facts: Mapping[str, Any], episodes: Iterable[Episode]) -> list[tu
             rows.append(row)
         guard.note(episode)
     return rows
+
+
+def last_decision(rows: Sequence[Sequence[str]]) -> str:
+    """Return how it ended, in a line; empty where there was no guard."""
+    return "guard: from episode {}: p={}, budget {}: {}".format(*rows[-1]) if rows else ""
 
 
 def _facts_over_time(facts: Mapping[str, Any]) -> dict[int, dict[str, Any]]:

@@ -21,7 +21,7 @@ from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook
 from lift_ros.evaluation.guard_summary import HEADER as _GUARD_HEADER
-from lift_ros.evaluation.guard_summary import guard_rows
+from lift_ros.evaluation.guard_summary import guard_rows, last_decision
 from lift_ros.evaluation.labelled import LabelledEpisodes, label_episodes
 from lift_ros.evaluation.paths import with_unit
 from lift_ros.evaluation.phases import Phase, split_phases
@@ -52,7 +52,8 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto
 body { color: var(--ink); background: var(--back); }
 h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .35rem .9rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 2px solid var(--ink); }
+th:first-child, td:first-child, #guard :is(th, td):last-child { text-align: left; }
+thead th { border-bottom: 2px solid var(--ink); }
 tbody tr:nth-child(even) { background: var(--tint); } img { max-width: 100%; height: auto; }
 figure { margin: 1rem 0; } figcaption { color: var(--soft); font-size: .9rem; }
 pre { background: var(--tint); padding: .8rem; overflow-x: auto; } .lead { color: var(--soft); margin-top: .2rem; }
@@ -123,16 +124,17 @@ def collect_content(
     facts = {run: reader.facts for run, reader in readers.items()}
     repeated = repeat_commands({run: (facts[run], len(labelled[run].episodes)) for run in runs}, models, out)
     rendered = scenario is not None and scenario.plant.kind.startswith("fetch") and arrived
+    decisions = [row for reader in readers.values() for row in guard_rows(reader.facts, reader)]
     return ReportContent(
         title=f"LIFT on {scenario.name if scenario else ', '.join(run.name for run in runs)}",
         episodes=episodes,
         threshold=_agreed([threshold_of(each) for each in facts.values()]),
         units=units_of(facts[runs[-1]]),
         lead=tell_story(episodes, imported=any("imported_from" in each for each in facts.values())),
-        notes=_reward_notes(list(labelled.values())),
+        notes=[*filter(None, [last_decision(decisions)]), *_reward_notes(list(labelled.values()))],
         scores=dict(zip(phases, scores, strict=True)),
         predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
-        guard=[row for reader in readers.values() for row in guard_rows(reader.facts, reader)],
+        guard=decisions,
         frames=render_episode(scenario, arrived[0]) if scenario is not None and rendered else {},
         parameters={"runs": {run.name: each for run, each in facts.items()}, **(parameters or {})},
         commands=[*commands, "# or one by one:", *repeated] if commands else repeated,
@@ -257,7 +259,7 @@ def _number(value: float, digits: int) -> str:
 
 def _table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{entry}</th>" for entry in header)
-    body = "".join("<tr>" + "".join(f"<td>{entry}</td>" for entry in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(entry))}</td>" for entry in row) + "</tr>" for row in rows)
     return f"<table id={name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -9,7 +9,7 @@ import pytest
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode
-from lift_ros.evaluation.guard_summary import UNKNOWN, guard_rows
+from lift_ros.evaluation.guard_summary import UNKNOWN, guard_rows, last_decision
 from lift_ros.scenario import DEFAULT_GUARD, load_scenario
 
 SETTINGS = DEFAULT_GUARD.on(hardware=True)
@@ -27,6 +27,11 @@ def test_each_change_has_a_row_with_its_reason(episodes: list[Episode]) -> None:
     assert rows[0] == ("0", "0", "0", "the routine alone, to compare with")
     assert rows[1][1:] == ("0.4", "2", "starts small")
     assert all(why != UNKNOWN for *_, why in rows)
+    assert (
+        last_decision(rows)
+        == f"guard: from episode {rows[-1][0]}: p={rows[-1][1]}, budget {rows[-1][2]}: {rows[-1][3]}"
+    )
+    assert last_decision([]) == ""
 
 
 def test_what_does_not_follow_from_the_episodes_is_not_explained(episodes: list[Episode]) -> None:

@@ -168,3 +168,11 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(
     assert main(["report", str(tmp_path / "no run"), "--out", str(tmp_path / place)]) == 2
     error = capsys.readouterr().err
     assert "cannot write" in error and Path(place).name in error and "Traceback" not in error
+
+
+def test_how_the_guard_ended_is_told_at_the_top(tmp_path: Path) -> None:
+    words = ["collect", "--scenario", "po-blend-d2", "--augmentation", "uniform", "--episodes", "7", "--seed", "1"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    content = collect_content([tmp_path / "run"])
+    assert content.guard
+    assert content.notes[0].startswith(f"guard: from episode {content.guard[-1][0]}: ")
