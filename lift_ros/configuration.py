@@ -147,10 +147,15 @@ def listed(names: Sequence[str]) -> str:
 
 def _close(word: str, names: Sequence[str], most: int) -> list[str]:
     """Return the names that are most alike; swapped letters are one slip, so that d2 is nearer to 2d than d5 is."""
-    folded = {name.lower(): name for name in names}
-    alike = difflib.get_close_matches(word.lower(), folded, max(1, len(folded)), _ALIKE)
-    close = [folded[name] for name in sorted(alike, key=lambda name: _slips(word.lower(), name))]
-    return (close + [name for name in names if word and word.lower() in name.lower() and name not in close])[:most]
+    word, folded = _folded(word), {_folded(name): name for name in names}
+    alike = difflib.get_close_matches(word, folded, max(1, len(folded)), _ALIKE)
+    close = [folded[name] for name in sorted(alike, key=lambda name: _slips(word, name))]
+    return (close + [name for name in names if word and word in _folded(name) and name not in close])[:most]
+
+
+def _folded(name: str) -> str:
+    """Return what tells names apart: not their case, nor the dashes of options."""
+    return name.lower().lstrip("-")
 
 
 def _slips(word: str, other: str) -> int:

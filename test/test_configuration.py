@@ -68,6 +68,7 @@ def test_near_words_are_suggested_else_all_are_listed() -> None:
     assert nearest("Colection", ["collection", "plant"]) == "did you mean 'collection'?"
     assert nearest("xyz", ["b", "a"]) == "known are a, b"
     assert nearest("xyz", []) == "known are none"
+    assert nearest("--scenario", ["--reward", "--seed"]) == "known are --reward, --seed"
     assert suggest("point.u", ["point.x", "point.y", "stamp"]) == "; did you mean point.y or point.x?"
     assert nearest("po-blend-2d", ["po-blend-d2", "po-blend-d5"]) == "did you mean 'po-blend-d2'?"
     assert nearest("po-blend-5d", ["po-blend-d2", "po-blend-d5"]) == "did you mean 'po-blend-d5'?"

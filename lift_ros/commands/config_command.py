@@ -54,7 +54,10 @@ class Source:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lift config`."""
-    parser.add_argument("source", nargs="?", metavar="SCENARIO", help="name or YAML file of a scenario, or a run")
+    source = parser.add_mutually_exclusive_group()
+    help_text = "name or YAML file of a scenario, or a run"
+    source.add_argument("source", nargs="?", metavar="SCENARIO", default=argparse.SUPPRESS, help=help_text)
+    source.add_argument("--scenario", dest="source", metavar="SCENARIO", help="the same")
     parser.add_argument("--changed", action="store_true", help="leave out what is at its default")
     parser.add_argument("--json", action="store_true", help="print everything for programs")
     collection = parser.add_argument_group("as given to lift run and lift collect")

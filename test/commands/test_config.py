@@ -84,3 +84,10 @@ def test_mistakes_are_named(scenario: Path, tmp_path: Path, capsys: pytest.Captu
     assert "--p is 60.0; allowed: a number >= 0 and <= 1" in capsys.readouterr().err
     assert main(["config", str(tmp_path)]) == 2
     assert "it is no bag" in capsys.readouterr().err
+
+
+def test_the_scenario_may_be_an_option_as_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "po-blend-d2"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["config", "--scenario", "po-blend-d2"]) == 0
+    assert capsys.readouterr().out == shown
