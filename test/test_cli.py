@@ -50,8 +50,9 @@ def test_a_reader_that_goes_away_ends_it_without_noise(tmp_path: Path, words: li
     process.stdout.close()
     with process.stderr as errors:
         said = errors.read()
-    status = 0 if "--help" in words else 141  # argparse itself ignores that its help cannot be written
-    assert (process.wait(WAIT_S), said) == (status, "")
+    assert said == ""
+    # Where output is not buffered, argparse itself ignores that its help cannot be written.
+    assert process.wait(WAIT_S) in ({0, 141} if "--help" in words else {141})
 
 
 def test_run_and_collect_mean_the_same_by_episodes() -> None:
