@@ -56,7 +56,7 @@ def look(scenario: Scenario, seed: int, trained: bool, updates: int | None) -> F
     episodes = collect(scenario, episodes=scenario.collection.episodes, seed=seed, progress=False)
     track = make_track(episodes_to_arrays(episodes))
     assert track is not None
-    threshold = float(scenario.plant.parameters["threshold"])
+    threshold = scenario.threshold
     kappas = [estimate_motion(noisy(track, level * threshold, seed)).kappa for level in NOISE]
     success = {}
     for motion in ("linear", "auto") if trained else ():

@@ -171,7 +171,7 @@ def draw(cells: Sequence[dict[str, Any]], path: Path) -> None:
             for number, cell in enumerate(chosen):
                 label = method if number == 0 else None
                 axes.plot(cell["median_distances"], color=colour, label=label, linewidth=1.0 if own else 1.5, alpha=0.7)
-        threshold = make_scenario(scenario).plant.parameters["threshold"]
+        threshold = make_scenario(scenario).threshold
         axes.axhline(threshold, color="black", linewidth=0.7, linestyle=":")
         axes.set_yscale("log")
         axes.set_ylim(bottom=threshold / 10)  # what is closer has arrived; secant goes on to the last digit

@@ -84,7 +84,7 @@ def measure(name: str, quick: bool) -> tuple[list[Case], Twin, float]:
     scenario = make_scenario(name)
     count = 6 if quick else scenario.collection.episodes
     made, other = (collect(scenario, episodes=count, seed=seed, progress=False) for seed in (7, 8))
-    threshold = float(scenario.plant.parameters["threshold"])
+    threshold = scenario.threshold
     started = time.perf_counter()
     twin = build_twin(episodes_to_arrays(made), threshold)
     seconds = time.perf_counter() - started

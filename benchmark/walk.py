@@ -107,7 +107,7 @@ def measurement_table(quick: bool) -> str:
     rows = []
     for name in MEASURED_SCENARIOS:
         scenario = load_scenario(name)
-        threshold = scenario.plant.parameters["threshold"]
+        threshold = scenario.threshold
         policies = [
             Blurred(scenario.make_policy(policy), noise * threshold)
             for policy in ("direct", "secant")

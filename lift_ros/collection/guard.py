@@ -184,13 +184,12 @@ class Guard:
             return Decision(0.0, 0, why=self.why, warns=True)
         if self._plain_seen < self._plain_wanted():
             return Decision(0.0, 0, why="the routine alone, to compare with", is_plain=True)
-        leash = self._leash_steps()
         if self._is_too_dear():
             words = f"off: a bad episode could cost {self._worst_excess():.0f} steps more than the routine's"
             return Decision(0.0, 0, why=f"{words}, {self._allowed():.0f} are allowed", warns=True)
         share_p, share_budget = LEVELS[self.level]
-        limits = Leash(leash, self.settings.rejections, self.settings.retreat)
-        return Decision(p * share_p, math.ceil(budget * share_budget), limits, self.why, warns=self._warns)
+        leash = Leash(self._leash_steps(), self.settings.rejections, self.settings.retreat)
+        return Decision(p * share_p, math.ceil(budget * share_budget), leash, self.why, warns=self._warns)
 
     def _plain_wanted(self) -> int:
         """Return how many plain episodes there should be by now."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.bags.reader import RunReader
+from lift_ros.commands.collection_options import check_collection_options
 from lift_ros.commands.training_options import add_training_options, given_options, make_options
-from lift_ros.configuration import Key, check_value, read_yaml
+from lift_ros.configuration import Key, read_yaml
 from lift_ros.console import format_table
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 from lift_ros.scenario import (
@@ -72,6 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the settings."""
+    check_collection_options(arguments)
     source = None if arguments.source is None else _find(arguments.source)
     found = [*_scenario_settings(source), *_collection_settings(source, arguments), *_training(source, arguments)]
     shown = [setting for setting in found if not arguments.changed or setting.origin != DEFAULT]
@@ -118,7 +120,7 @@ def _collection_settings(source: Source | None, arguments: argparse.Namespace) -
         said = {} if source is None else source.said.get(section) or {}
         for name, key in keys.items():
             if section == "collection" and given.get(name) is not None:
-                yield Setting(f"{section}.{name}", check_value(f"--{name}", given[name], key), COMMAND_LINE)
+                yield Setting(f"{section}.{name}", given[name], COMMAND_LINE)
             else:
                 yield _setting(section, name, key, said, source)
 

@@ -58,8 +58,7 @@ def _in_scenario(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from lift_ros.evaluation.plots import plot_convergence
 
-        threshold = float(scenario.plant.parameters["threshold"])
-        plot_convergence(arguments.plot, results, threshold, scenario.name, scenario.units.length)
+        plot_convergence(arguments.plot, results, scenario.threshold, scenario.name, scenario.units.length)
     if arguments.json:
         content = {
             "scenario": scenario.name,

@@ -13,9 +13,9 @@ def check_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise UserError(f"cannot write {path}: it is a folder; name a file in it")
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             path.open("r+b").close()
-        tempfile.TemporaryFile(dir=path.parent).close()
+        there = next(folder for folder in path.absolute().parents if folder.exists())  # the others can be made in it
+        tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose a place you may write to") from error

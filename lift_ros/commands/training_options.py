@@ -25,9 +25,12 @@ def add_training_options(parser: argparse._ActionsContainer) -> None:
         "once it is known (hindsight, the default unless a scenario says otherwise); measured rewards stay",
     )
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE",
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="any other option of docs/options.md; may be given again",
-    )  # fmt: skip
+    )
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:

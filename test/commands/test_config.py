@@ -81,7 +81,9 @@ def test_mistakes_are_named(scenario: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["config", "po-blend-2d"]) == 2
     assert "did you mean 'po-blend-d2'?" in capsys.readouterr().err
     assert main(["config", str(scenario), "--p", "60"]) == 2
-    assert "--p is 60.0; allowed: a number >= 0 and <= 1" in capsys.readouterr().err
+    assert "--p is 60; allowed: between 0 and 1, it is a probability; 60 % is --p 0.6" in capsys.readouterr().err
+    assert main(["config", str(scenario), "--budget", "-1"]) == 2
+    assert "--budget is -1" in capsys.readouterr().err
     assert main(["config", str(tmp_path)]) == 2
     assert "it is no bag" in capsys.readouterr().err
 
