@@ -13,7 +13,7 @@ from lift_ros.collection.records import Outcome
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
-from lift_ros.evaluation.guard_summary import guard_rows, last_decision
+from lift_ros.evaluation.guard_summary import Change, guard_changes
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
@@ -55,18 +55,17 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = sum(result.outcomes.values())
     words = ", ".join(f"{count} {outcome.name.lower().replace('_', ' ')}" for outcome, count in result.outcomes.items())
     print(f"{recorded} episodes recorded in {arguments.run}" + (f": {words}" if words else ""))
-    if decision := _last_decision(arguments.run):
-        print(decision)
+    for change in _guard_changes(arguments.run)[-1:]:
+        print(change)
     if result.completed and recorded and not result.outcomes.get(Outcome.REACHED):
         print_error("run", "no episode reached its goal; lift inspect shows why they ended")
         return 1
     return 0
 
 
-def _last_decision(run: Path) -> str:
-    """Return what the guard has decided last in a run; empty where there was none."""
+def _guard_changes(run: Path) -> list[Change]:
     reader = RunReader(run) if run.exists() else None
-    return "" if reader is None or not reader.facts.get("guard") else last_decision(guard_rows(reader.facts, reader))
+    return [] if reader is None or not reader.facts.get("guard") else guard_changes(reader.facts, reader)
 
 
 def parse_settings(words: list[str]) -> dict[str, dict[str, Value]]:

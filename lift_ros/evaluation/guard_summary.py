@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.records import Episode, Mode
 from lift_ros.configuration import check_mapping
 from lift_ros.scenario import GUARD_KEYS, GuardSettings
 
-HEADER = ("from episode", "p", "budget", "why")
 UNKNOWN = "set by hand, or by another version"
 
 
-def guard_rows(facts: Mapping[str, Any], episodes: Iterable[Episode]) -> list[tuple[str, str, str, str]]:
-    """Return a row for each change of p and budget by the guard; none where a run had no guard."""
-    rows: list[tuple[str, str, str, str]] = []
+class Change(NamedTuple):
+    """What holds from an episode on, why, and whether augmented episodes have given cause for concern."""
+
+    episode: int
+    p: float
+    budget: int
+    why: str
+    warns: bool
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        return f"guard: from episode {self.episode}: p={self.p:g}, budget {self.budget}: {self.why}"
+
+
+def guard_changes(facts: Mapping[str, Any], episodes: Iterable[Episode]) -> list[Change]:
+    """Return each change of p and budget by the guard; none where a run had no guard."""
+    changes: list[Change] = []
     guard: Guard | None = None
     waiting = sorted(_facts_over_time(facts).items())
     wishes: dict[str, Any] = {}
@@ -30,16 +43,11 @@ def guard_rows(facts: Mapping[str, Any], episodes: Iterable[Episode]) -> list[tu
         decision = guard.decide(episode.mode, wishes["p"], wishes["budget"])
         made = episode.steps[0].p
         why = decision.why if made == decision.p else UNKNOWN
-        row = (str(episode.index), f"{made:g}", str(decision.budget), why)
-        if not (decision.is_plain and rows) and (not rows or rows[-1][1:] != row[1:]):
-            rows.append(row)
+        change = Change(episode.index, made, decision.budget, why, decision.warns)
+        if not (decision.is_plain and changes) and (not changes or changes[-1][1:] != change[1:]):
+            changes.append(change)
         guard.note(episode)
-    return rows
-
-
-def last_decision(rows: Sequence[Sequence[str]]) -> str:
-    """Return how it ended, in a line; empty where there was no guard."""
-    return "guard: from episode {}: p={}, budget {}: {}".format(*rows[-1]) if rows else ""
+    return changes
 
 
 def _facts_over_time(facts: Mapping[str, Any]) -> dict[int, dict[str, Any]]:

@@ -20,8 +20,7 @@ from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook
-from lift_ros.evaluation.guard_summary import HEADER as _GUARD_HEADER
-from lift_ros.evaluation.guard_summary import guard_rows, last_decision
+from lift_ros.evaluation.guard_summary import Change, guard_changes
 from lift_ros.evaluation.labelled import LabelledEpisodes, label_episodes
 from lift_ros.evaluation.paths import with_unit
 from lift_ros.evaluation.phases import Phase, split_phases
@@ -70,6 +69,7 @@ _NO_RETURN = (
     "{} episodes have no return: their rewards were not measured, and without an arrival or without positions there is "
     "nothing to judge them by."
 )
+_GUARD_HEADER = ("from episode", "p", "budget", "why")
 _GUARD_NOTE = (
     "While collecting, augmented episodes were compared with the routine's own. What p and budget this led to, and why:"
 )
@@ -89,7 +89,7 @@ class ReportContent:
     notes: Sequence[str] = ()  # on the table of results
     scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
     predictions: Sequence[Sequence[str]] = ()  # of models, by the recorded runs; a row each
-    guard: Sequence[Sequence[str]] = ()  # its decisions
+    guard: Sequence[Change] = ()
     frames: Frames = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
@@ -124,17 +124,17 @@ def collect_content(
     facts = {run: reader.facts for run, reader in readers.items()}
     repeated = repeat_commands({run: (facts[run], len(labelled[run].episodes)) for run in runs}, models, out)
     rendered = scenario is not None and scenario.plant.kind.startswith("fetch") and arrived
-    decisions = [row for reader in readers.values() for row in guard_rows(reader.facts, reader)]
+    changes = [change for run in runs for change in guard_changes(facts[run], labelled[run].episodes)]
     return ReportContent(
         title=f"LIFT on {scenario.name if scenario else ', '.join(run.name for run in runs)}",
         episodes=episodes,
         threshold=_agreed([threshold_of(each) for each in facts.values()]),
         units=units_of(facts[runs[-1]]),
         lead=tell_story(episodes, imported=any("imported_from" in each for each in facts.values())),
-        notes=[*filter(None, [last_decision(decisions)]), *_reward_notes(list(labelled.values()))],
+        notes=[*(str(change) for change in changes[-1:] if change.warns), *_reward_notes(list(labelled.values()))],
         scores=dict(zip(phases, scores, strict=True)),
         predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
-        guard=decisions,
+        guard=changes,
         frames=render_episode(scenario, arrived[0]) if scenario is not None and rendered else {},
         parameters={"runs": {run.name: each for run, each in facts.items()}, **(parameters or {})},
         commands=[*commands, "# or one by one:", *repeated] if commands else repeated,
@@ -226,7 +226,7 @@ def write_report(content: ReportContent, path: Path) -> None:
             f"<h2>Dataset scores</h2>{_table('scores', _SCORES_HEADER, scores)}<p class=lead>{_SCORES_NOTE}</p>"
         )
     if content.guard:
-        page.append(f"<h2>Guard</h2><p>{_GUARD_NOTE}</p>{_table('guard', _GUARD_HEADER, content.guard)}")
+        page.append(f"<h2>Guard</h2><p>{_GUARD_NOTE}</p>{_table('guard', _GUARD_HEADER, _guard(content.guard))}")
     if content.predictions:
         page.append(f"<h2>Predicted from the bags alone</h2>{_table('predictions', _PREDICTIONS, content.predictions)}")
     page += [
@@ -239,6 +239,10 @@ def write_report(content: ReportContent, path: Path) -> None:
         path.write_text("\n".join(page), encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose a place you may write to") from error
+
+
+def _guard(changes: Sequence[Change]) -> list[tuple[object, ...]]:
+    return [(change.episode, f"{change.p:g}", change.budget, change.why) for change in changes]
 
 
 def _header(unit: str) -> tuple[str, ...]:

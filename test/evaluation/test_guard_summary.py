@@ -9,7 +9,7 @@ import pytest
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode
-from lift_ros.evaluation.guard_summary import UNKNOWN, guard_rows, last_decision
+from lift_ros.evaluation.guard_summary import UNKNOWN, guard_changes
 from lift_ros.scenario import DEFAULT_GUARD, load_scenario
 
 SETTINGS = DEFAULT_GUARD.on(hardware=True)
@@ -23,23 +23,19 @@ def episodes() -> list[Episode]:
 
 
 def test_each_change_has_a_row_with_its_reason(episodes: list[Episode]) -> None:
-    rows = guard_rows({"p": 0.8, "budget": 20, "guard": asdict(SETTINGS)}, episodes)
-    assert rows[0] == ("0", "0", "0", "the routine alone, to compare with")
-    assert rows[1][1:] == ("0.4", "2", "starts small")
-    assert all(why != UNKNOWN for *_, why in rows)
-    assert (
-        last_decision(rows)
-        == f"guard: from episode {rows[-1][0]}: p={rows[-1][1]}, budget {rows[-1][2]}: {rows[-1][3]}"
-    )
-    assert last_decision([]) == ""
+    changes = guard_changes({"p": 0.8, "budget": 20, "guard": asdict(SETTINGS)}, episodes)
+    assert changes[0] == (0, 0.0, 0, "the routine alone, to compare with", False)
+    assert changes[1][1:] == (0.4, 2, "starts small", False)
+    assert str(changes[1]) == f"guard: from episode {changes[1].episode}: p=0.4, budget 2: starts small"
+    assert all(change.why != UNKNOWN for change in changes)
 
 
 def test_what_does_not_follow_from_the_episodes_is_not_explained(episodes: list[Episode]) -> None:
     other = replace(SETTINGS, plain=1, horizon=10_000)
-    rows = guard_rows({"p": 0.8, "budget": 20, "guard": asdict(other)}, episodes)
-    assert UNKNOWN in {why for *_, why in rows}
+    changes = guard_changes({"p": 0.8, "budget": 20, "guard": asdict(other)}, episodes)
+    assert UNKNOWN in {change.why for change in changes}
 
 
-def test_a_run_without_a_guard_has_no_rows(episodes: list[Episode]) -> None:
-    assert guard_rows({"p": 0.8, "budget": 20}, episodes) == []
-    assert guard_rows({"p": 0.8, "budget": 20, "guard": None}, episodes) == []
+def test_a_run_without_a_guard_has_no_changes(episodes: list[Episode]) -> None:
+    assert guard_changes({"p": 0.8, "budget": 20}, episodes) == []
+    assert guard_changes({"p": 0.8, "budget": 20, "guard": None}, episodes) == []

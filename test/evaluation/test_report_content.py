@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from sample_run import drive, write_run
 from training_samples import make_episodes, tiny
 
@@ -170,9 +171,13 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(
     assert "cannot write" in error and Path(place).name in error and "Traceback" not in error
 
 
-def test_how_the_guard_ended_is_told_at_the_top(tmp_path: Path) -> None:
-    words = ["collect", "--scenario", "po-blend-d2", "--augmentation", "uniform", "--episodes", "7", "--seed", "1"]
-    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+@pytest.mark.parametrize("warns", [True, False])
+def test_that_the_guard_had_to_act_is_told_at_the_top(tmp_path: Path, warns: bool) -> None:
+    scenario = load_scenario("po-blend-d2").as_dict()
+    scenario["guard"] |= {"plain": 1, "allowance": 1.01 if warns else 100.0}
+    (tmp_path / "rig.yaml").write_text(yaml.safe_dump(scenario))
+    words = ["--augmentation", "uniform", "--episodes", "9", "--seed", "1", "--out", str(tmp_path / "run")]
+    assert main(["collect", "--scenario", str(tmp_path / "rig.yaml"), *words]) == 0
     content = collect_content([tmp_path / "run"])
-    assert content.guard
-    assert content.notes[0].startswith(f"guard: from episode {content.guard[-1][0]}: ")
+    assert content.guard[-1].warns is warns
+    assert content.notes == ([str(content.guard[-1])] if warns else [])
