@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 PLAIN_WIDTH = 80  # of what is written into files and pipes
 LONGEST_WHOLE_WORD = 20  # longer ones, mostly paths, may be broken
@@ -108,6 +109,11 @@ def _unbreakable(word: str) -> int:
 def fold(line: str, indent: str) -> str:
     """Return a line with what is too long for the output below it, indented; words and paths stay whole."""
     return textwrap.fill(line, output_width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Whether what was written to a stream can be drawn over: it is a terminal, and none that only takes lines."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def print_error(command: str, error: object) -> None:

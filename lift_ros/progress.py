@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from lift_ros.console import can_redraw
+
 if TYPE_CHECKING:
     import rich.progress
 
@@ -38,7 +40,7 @@ class Progress:
     def __post_init__(self) -> None:
         self.done = 0
         self._note = ""
-        self._bar = _make_bar(self.stream) if self.enabled and self.stream.isatty() else None
+        self._bar = _make_bar(self.stream) if self.enabled and can_redraw(self.stream) else None
 
     def __enter__(self) -> Progress:
         self._started = self._shown = self.clock()

@@ -13,6 +13,12 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def terminal_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as on most terminals, whatever the tests are started from."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def plain(text: str) -> str:
     """Return what a terminal shows, without its control sequences."""
     return re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", text)
@@ -103,3 +109,13 @@ def test_nothing_to_do() -> None:
     with Progress(0, "training", stream=stream) as bar:
         pass
     assert bar.text() == "training 0/0 steps"
+
+
+def test_a_terminal_that_takes_lines_alone_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    clock, stream = Clock(), Terminal()
+    with Progress(4, "training", stream=stream, clock=clock) as bar:
+        for _ in range(4):
+            clock.now += 5
+            bar.advance()
+    assert stream.getvalue().startswith("training 1/4 steps, 0.2 steps/s, 0:15 left\n")

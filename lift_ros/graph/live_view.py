@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TextIO
 
+from lift_ros.console import can_redraw
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -106,7 +108,7 @@ class LiveView:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._live = _make_live(self.stream) if self.stream.isatty() else None
+        self._live = _make_live(self.stream) if can_redraw(self.stream) else None
         self._began = self.clock()
         self._printed_at = float("-inf")
         self._up: list[str] = []

@@ -18,6 +18,12 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def terminal_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as on most terminals, whatever the tests are started from."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def test_sparkline_rises_with_the_values() -> None:
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
 
@@ -124,3 +130,11 @@ def test_a_terminal_redraws_in_place_below_the_log() -> None:
 
 def test_the_guard_says_what_is_in_force_and_why() -> None:
     assert "guard p=0.3, budget 2: starts small" in render(RunStatus(guard="p=0.3, budget 2: starts small"), None, 1.0)
+
+
+def test_a_terminal_that_takes_lines_alone_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    view = LiveView(stream=stream)
+    view.update(RunStatus(episode=1))
+    assert "episode 1, step 0" in stream.getvalue() and stream.getvalue().endswith("\n")
