@@ -20,19 +20,20 @@ class Answerer:
         self.policy = policy
         self.source = source
         self._watched = policy if watches_coverage and isinstance(policy, CoveringPolicy) else None
-        self._begun: tuple[int, int] | None = None
+        self._begun: tuple[str, int, int] | None = None
 
     def answer(self, query: Query, time_ns: int = 0) -> Proposal | None:
         """Return the proposal for `query`, or None from a logging policy that does not act in this mode."""
         if self.source is Source.LOGGING_POLICY and query.mode is Mode.EVALUATE:
             return None
-        if query.step == 0 or self._begun != (query.episode, query.seed):
+        if query.step == 0 or self._begun != (query.run, query.episode, query.seed):
             begin_episode(self.policy, query.seed)
-            self._begun = (query.episode, query.seed)
+            self._begun = (query.run, query.episode, query.seed)
         elif query.handoff:
             self.policy.reset()
         # A copy, because a policy that changes its observation in place must not change the record.
         action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
         if query.mode is Mode.ASSIST and self._watched is not None and not self._watched.covers(query.values):
             action = np.empty(0)
-        return Proposal(query.episode, query.step, self.source, action, getattr(self.policy, "hash", ""), time_ns)
+        model_hash = getattr(self.policy, "hash", "")
+        return Proposal(query.episode, query.step, self.source, action, model_hash, time_ns, query.run)

@@ -128,6 +128,9 @@ class EpisodeUnderWay:
             self._reason = f"the plant reported an observation of shape {event.values.shape}, expected ({expected},)"
         elif not all(map(math.isfinite, event.values.tolist())):
             self._reason = "the plant reported an observation that is not finite"
+        elif moving and not np.array_equal(event.executed, self._question.action):
+            executed, commanded = event.executed.tolist(), self._question.action.tolist()
+            self._reason = f"the plant executed {executed}, but {commanded} was commanded"
         else:
             if moving:
                 self._note_step(event.reward)

@@ -1,7 +1,8 @@
 """What goes into the arbiter (events) and what comes out of it (instructions): plain dataclasses, no clock, no ROS.
 
 Every event carries the time at which its owner received it; the arbiter has no clock of its own. Nobody changes one of
-these once it is made; they are not frozen because that would double the time it takes to make them.
+these once it is made; they are not frozen because that would double the time it takes to make them. `run` is the token
+of the arbiter that a message belongs to; whoever carries messages heeds it, in process it is empty.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ class Refusal(IntEnum):
     NOT_FINITE = 3
     WRONG_SIZE = 4
     EMERGENCY_STOP = 5
+    INTERRUPTED = 6  # the move before did not end by itself; only a reset knows where the plant is
+    UNKNOWN_EPISODE = 7  # it was not reset for this episode, or has been started anew since
+    OTHER_ARBITER = 8  # it listens to somebody else
 
 
 class Drop(Enum):
@@ -74,6 +78,7 @@ class Query:
     handoff: bool
     mode: Mode
     image: npt.NDArray[np.uint8] | None = None
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +125,18 @@ class Observation:
     refusal: Refusal = Refusal.NONE
     image: npt.NDArray[np.uint8] | None = None
     time_ns: int = 0
+    run: str = ""
+    executed: FloatArray = field(default_factory=lambda: np.empty(0))  # the action that led here
 
     @classmethod
-    def of(cls, episode: int, step: int, observed: Observed, time_ns: int) -> Observation:
-        """Return what the plant reports when `observed` is what it sees."""
+    def of(cls, command: Reset | Move, observed: Observed, time_ns: int) -> Observation:
+        """Return what the plant reports when `observed` is what it sees after a command."""
         known = (observed.values, observed.position, observed.goal, observed.context, observed.reward)
-        return cls(episode, step, *known, observed.terminated, image=observed.image, time_ns=time_ns)
+        seen = cls(command.episode, 0, *known, observed.terminated, image=observed.image, time_ns=time_ns)
+        seen.run = command.run
+        if isinstance(command, Move):
+            seen.step, seen.executed = command.step + 1, command.action
+        return seen
 
 
 @dataclass(slots=True)
@@ -141,6 +152,7 @@ class Proposal:
     action: FloatArray
     model_hash: str = ""
     time_ns: int = 0
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -160,6 +172,7 @@ class Receipt:
     episode: int
     step: int | None
     time_ns: int = 0
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -181,6 +194,7 @@ class Reset:
 
     episode: int
     seed: int
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -198,6 +212,7 @@ class Move:
     episode: int
     step: int
     action: FloatArray
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -206,6 +221,7 @@ class Hold:
 
     episode: int
     step: int
+    run: str = ""
 
 
 @dataclass(slots=True)

@@ -61,12 +61,12 @@ def run_episode(
                             following += arbiter.handle(proposal)
                 case exchange.Move():
                     observed = problem.step(instruction.action)
-                    following += arbiter.handle(exchange.Observation.of(index, instruction.step + 1, observed, clock()))
+                    following += arbiter.handle(exchange.Observation.of(instruction, observed, clock()))
                 case exchange.Reset():
                     observed = problem.reset(instruction.seed)
                     for answerer in answerers.values():
                         inform(answerer.policy, observed)
-                    following += arbiter.handle(exchange.Observation.of(index, 0, observed, clock()))
+                    following += arbiter.handle(exchange.Observation.of(instruction, observed, clock()))
                 case exchange.RecordEpisode():
                     return instruction.episode
                 case _:

@@ -14,9 +14,10 @@ from lift_ros.positioning.problem import Limits
 # A policy that computes in float32 and scales to the radius exceeds it by a few units in the last place.
 RELATIVE_TOLERANCE = 1e-6
 
-# A plant refuses for the reasons for which the arbiter itself rejects; an emergency stop is not about the proposal.
+# A plant refuses for the reasons for which the arbiter itself rejects; all others are not about the proposal.
 REJECTION_OF: dict[Refusal, Rejection] = {
-    refusal: Rejection[refusal.name] for refusal in Refusal if refusal not in (Refusal.NONE, Refusal.EMERGENCY_STOP)
+    refusal: Rejection[refusal.name]
+    for refusal in (Refusal.TOO_LONG, Refusal.OUTSIDE_WORKSPACE, Refusal.NOT_FINITE, Refusal.WRONG_SIZE)
 }
 _REFUSAL_OF = {rejection: refusal for refusal, rejection in REJECTION_OF.items()} | {
     Rejection.NONE: Refusal.NONE,

@@ -51,6 +51,7 @@ class EpisodeEnd:
         return cls(episode, len(episode.steps), episode.augmentations, episode.episode_return)
 
 
+_RUN = {"header.frame_id": "run"}  # where the token of the run travels, but in observations, whose frame is a frame
 _EPISODE_NAMES = {"header": "end_time_ns", "start": "start_time_ns", "episode": "index"}
 _OF_END = set(EpisodeEnd.__annotations__) - {"episode"}
 
@@ -58,8 +59,9 @@ _STEP_NAMES = {"header": "time_ns", "step": "index"}
 encode_step, decode_step = make_pair("Step", Step, _STEP_NAMES)
 step_pieces = make_encoder("Step", _STEP_NAMES, in_pieces=True)
 encode_observation, decode_observation = make_pair("Observation", Observation, {"header": "time_ns"})
-encode_query, _read_query = make_pair("Query", Query)
-encode_proposal, decode_proposal = make_pair("Proposal", Proposal, {"header": "time_ns"})
+encode_query = make_encoder("Query")
+_read_query = make_decoder("Query", Query, get_type_hints(Query), _RUN)
+encode_proposal, decode_proposal = make_pair("Proposal", Proposal, {"header": "time_ns", **_RUN})
 encode_model, decode_model = make_pair("Model", Model)
 encode_episode = make_encoder(
     "Episode",
@@ -86,14 +88,16 @@ def _make_end(steps: int, augmentations: int, episode_return: float, **attribute
     return EpisodeEnd(Episode(steps=[], **attributes), steps, augmentations, episode_return)
 
 
-def _make_command(kind: CommandKind, episode: int, step: int, seed: int, action: FloatArray) -> Reset | Move | Hold:
+def _make_command(
+    kind: CommandKind, episode: int, step: int, seed: int, action: FloatArray, run: str
+) -> Reset | Move | Hold:
     match kind:
         case CommandKind.MOVE:
-            return Move(episode, step, action)
+            return Move(episode, step, action, run)
         case CommandKind.RESET:
-            return Reset(episode, seed)
+            return Reset(episode, seed, run)
         case CommandKind.HOLD:
-            return Hold(episode, step)
+            return Hold(episode, step, run)
 
 
 def _make_receipt(
@@ -101,9 +105,9 @@ def _make_receipt(
 ) -> Ready | Receipt | Failed:
     match kind:
         case ReceiptKind.STEP:
-            return Receipt(episode, step, time_ns)
+            return Receipt(episode, step, time_ns, token)
         case ReceiptKind.EPISODE:
-            return Receipt(episode, None, time_ns)
+            return Receipt(episode, None, time_ns, token)
         case ReceiptKind.READY:
             return Ready(episode, token)
         case ReceiptKind.FAILED:
@@ -113,7 +117,7 @@ def _make_receipt(
 decode_episode = make_decoder(  # the episode has no steps yet
     "Episode", _make_end, {**get_type_hints(Episode), **get_type_hints(EpisodeEnd)}, _EPISODE_NAMES
 )
-decode_command = make_decoder("Command", _make_command, get_type_hints(_make_command), {})
+decode_command = make_decoder("Command", _make_command, get_type_hints(_make_command), _RUN)
 decode_receipt = make_decoder(
     "Receipt", _make_receipt, get_type_hints(_make_receipt), {"header": "time_ns", "header.frame_id": "token"}
 )
@@ -127,13 +131,18 @@ def decode_query(data: bytes | memoryview, size: int | None = None) -> Query:
     return query
 
 
-def encode_command(command: Reset | Move | Hold, time_ns: int) -> bytes:
-    """Return a command given at `time_ns`."""
-    return _COMMANDS[type(command)](command, time_ns)
+def run_of(message: str) -> Callable[[bytes], str]:
+    """Return the function that reads nothing but the token of the run from a step or the end of an episode."""
+    return make_decoder(message, lambda run: str(run), {"run": str}, _RUN)
+
+
+def encode_command(command: Reset | Move | Hold, time_ns: int, run: str = "") -> bytes:
+    """Return a command given at `time_ns` by the arbiter of a run."""
+    return _COMMANDS[type(command)](command, time_ns, run)
 
 
 def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int) -> bytes:
     """Return what the recorder says at `time_ns`."""
     about_step = isinstance(receipt, Receipt) and receipt.step is not None
-    token = receipt.token if isinstance(receipt, Ready) else ""
+    token = receipt.token if isinstance(receipt, Ready) else receipt.run if isinstance(receipt, Receipt) else ""
     return _RECEIPTS[type(receipt), about_step](receipt, time_ns, token)

@@ -32,6 +32,7 @@ from lift_ros.graph.transport import discovery_range
 from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
 from lift_ros.nodes.executor import SPIN_SECONDS, make_executor, ros
+from lift_ros.nodes.senders import ANYONE, Presence, Roles, Senders, Verdict
 
 # How long a node that was told to end may go on finishing what it has begun.
 FAREWELL_SECONDS = 0.5
@@ -54,6 +55,8 @@ class LiftNode(Node):
         self._logged_at: dict[str, float] = {}
         self._values: dict[str, Any] = {}
         self._declare()
+        self.senders = Senders(self)
+        self._presence = Presence(self)
         self._diagnostics_publisher = self.create_publisher(DiagnosticArray, qos.DIAGNOSTICS, qos.VIEW)
         self.every(self.value("diagnostics_period"), self.report)
 
@@ -131,18 +134,48 @@ class LiftNode(Node):
         decode: Callable[[bytes], Any],
         handle: Callable[[Any], None],
         profile: QoSProfile = qos.LOOP,
+        roles: Roles | None = None,
     ) -> None:
-        """Subscribe; bytes that `decode` refuses are dropped, counted and reported, never handled."""
+        """Subscribe; bytes that `decode` refuses are dropped, counted and reported, never handled.
+
+        With `roles` the same becomes of messages from strangers: whoever has a role first keeps it until it is gone.
+        """
 
         def receive(data: bytes) -> None:
+            content = read(data)
+            if content is not None:
+                handle(content)
+
+        def receive_from(data: bytes, info: Any) -> None:
+            content = read(data)
+            if content is not None and self._heeds(topic, content, info, roles or Roles()):
+                handle(content)
+
+        def read(data: bytes) -> Any:
             try:
-                content = decode(data)
+                return decode(data)
             except MessageError as error:
                 self.drop(f"malformed {topic}", str(error))
-                return
-            handle(content)
+                return None
 
-        self.create_subscription(kind, topic, receive, profile, raw=True)
+        self.create_subscription(kind, topic, receive if roles is None else receive_from, profile, raw=True)
+
+    def _heeds(self, topic: str, content: Any, info: Any, roles: Roles) -> bool:
+        role = roles.of(content)
+        if role is ANYONE:
+            return True
+        match self.senders.judge(topic, info, role, roles.most):
+            case Verdict.HEEDED:
+                return True
+            case Verdict.UNKNOWN:
+                self.diagnostics.drops[f"{topic} of somebody not known yet"] += 1
+            case Verdict.STRANGER:
+                self.heard_stranger(topic, content, self.senders.name(topic, info))
+        return False
+
+    def heard_stranger(self, topic: str, content: Any, name: str) -> None:
+        """Drop a message of somebody who is not listened to."""
+        self.drop(f"{topic} of a stranger", name)
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count something received and ignored; say so at most every few seconds per reason."""
@@ -188,6 +221,11 @@ class LiftNode(Node):
 
     def close(self) -> None:
         """Release what the node holds; nothing is received any more."""
+
+    def destroy_node(self) -> None:
+        """Leave the graph."""
+        self._presence.close()
+        super().destroy_node()
 
 
 def _descriptor(parameter: Parameter) -> ParameterDescriptor:

@@ -14,7 +14,8 @@ from lift_ros.messages import records as wire
 class Outbox:
     """Publishes and remembers; receivers know repeats by episode and step and never act twice."""
 
-    def __init__(self, **publishers: Any) -> None:
+    def __init__(self, run: str, **publishers: Any) -> None:
+        self.run = run  # the token that all of it carries
         self.publishers = publishers  # plant, policies, steps and episodes
         self.records: dict[tuple[int, int | None], tuple[str, Any]] = {}  # publisher and message
         self._command: Any = None
@@ -22,22 +23,22 @@ class Outbox:
 
     def command(self, command: Reset | Move | Hold) -> None:
         """Command the plant."""
-        message = wire.encode_command(command, time.time_ns())
+        message = wire.encode_command(command, time.time_ns(), self.run)
         if not isinstance(command, Hold):  # a hold is not answered
             self._command = message
         self.publishers["plant"].publish(message)
 
     def ask(self, query: Query) -> None:
         """Ask the policies."""
-        self._query = wire.encode_query(query, time.time_ns())
+        self._query = wire.encode_query(query, time.time_ns(), self.run)
         self.publishers["policies"].publish(self._query)
 
     def record(self, record: Step | Episode) -> None:
         """Have a step or the end of an episode recorded."""
         if isinstance(record, Step):
-            self._record("steps", wire.encode_step(record), (record.episode, record.index))
+            self._record("steps", wire.encode_step(record, frame_id=self.run), (record.episode, record.index))
         else:
-            self._record("episodes", wire.encode_episode(wire.EpisodeEnd.of(record)), (record.index, None))
+            self._record("episodes", wire.encode_episode(wire.EpisodeEnd.of(record), frame_id=self.run), (record.index, None))
 
     def _record(self, publisher: str, message: Any, key: tuple[int, int | None]) -> None:
         self.publishers[publisher].publish(message)

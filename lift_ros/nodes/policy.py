@@ -15,6 +15,7 @@ from lift_ros.graph import qos
 from lift_ros.messages.records import decode_query, encode_proposal
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.senders import Roles
 from lift_ros.policies.protocol import Policy, SeededPolicy
 from lift_ros.scenario import load_scenario
 
@@ -30,15 +31,15 @@ class PolicyNode(LiftNode):
         super().__init__(**options)
         self.scenario = load_scenario(self.value("scenario"))
         self.answerer: Answerer | None = None
-        self._known: tuple[int, int] | None = None  # episode and seed whose first query was answered
-        self._answered: tuple[int, int, int] | None = None  # episode, seed and step of the last answer
+        self._known: tuple[str, int, int] | None = None  # run, episode and seed whose first query was answered
+        self._answered: tuple[str, int, int, int] | None = None  # run, episode, seed and step of the last answer
         self._last: Proposal | None = None
         self._publisher = self.create_publisher(msg.Proposal, qos.PROPOSAL, qos.LOOP)
 
     def connect(self) -> None:
         """Begin to answer; called by subclasses when they are ready to."""
         size = self.scenario.observation_size
-        self.listen(msg.Query, qos.QUERY, lambda data: decode_query(data, size), self._on_query)
+        self.listen(msg.Query, qos.QUERY, lambda data: decode_query(data, size), self._on_query, roles=Roles())
 
     def make_policy(self) -> Policy | None:
         """Return the policy that the parameters name, or None where they name none."""
@@ -58,7 +59,7 @@ class PolicyNode(LiftNode):
 
     def _on_query(self, query: Query) -> None:
         received_ns = time.monotonic_ns()
-        key = (query.episode, query.seed, query.step)
+        key = (query.run, query.episode, query.seed, query.step)
         if key == self._answered and self._last is not None:
             self.diagnostics.count("repeats")
             self._publisher.publish(encode_proposal(self._last))
@@ -75,16 +76,16 @@ class PolicyNode(LiftNode):
         self.diagnostics.latency("answer", time.monotonic_ns() - received_ns)
 
     def _answer(self, query: Query) -> Proposal | None:
-        nothing = Proposal(query.episode, query.step, self.source, _NOTHING, "", time.time_ns())
+        nothing = Proposal(query.episode, query.step, self.source, _NOTHING, "", time.time_ns(), query.run)
         answerer = self.answerer
         if answerer is None:
             return nothing
         if query.step == 0:
-            self._known = (query.episode, query.seed)
-        elif self._known != (query.episode, query.seed) and self._keeps_state:
+            self._known = (query.run, query.episode, query.seed)
+        elif self._known != (query.run, query.episode, query.seed) and self._keeps_state:
             self.drop("query of an episode whose beginning was missed", f"episode {query.episode}, step {query.step}")
             return nothing
-        elif self._answered is not None and self._answered[:2] == self._known and query.step <= self._answered[2]:
+        elif self._answered is not None and self._answered[:3] == self._known and query.step <= self._answered[3]:
             self.drop("query of a step that was answered before", f"episode {query.episode}, step {query.step}")
             return None
         return self._ask(answerer, query, nothing)

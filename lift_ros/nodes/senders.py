@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from rclpy.node import Node
@@ -18,9 +19,27 @@ from std_msgs.msg import Empty
 from lift_ros.graph import qos
 
 PRESENCE_SECONDS = 0.5
-# A killed process stays in the graph for 20 s; one that has said that it is there, and says so no more, is gone earlier.
+# A killed process stays in the graph for 20 s; one that used to say that it is there, and says so no more, is gone.
 GONE_SECONDS = 4 * PRESENCE_SECONDS
+LOOK_SECONDS = 0.1  # so often the graph is asked at most who publishes a topic
 _PARTICIPANT = 12  # bytes of a publisher's identity that name its process
+ANYONE = object()  # a role in which everybody is listened to
+
+
+class Verdict(Enum):
+    """What becomes of a message."""
+
+    HEEDED = "its sender is the one who is listened to"
+    UNKNOWN = "the graph does not know its sender yet; what matters is said again"
+    STRANGER = "somebody else is listened to, or several want to be"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """How many publishers a topic has, and which of their roles a message is of; each role has one publisher."""
+
+    most: int = 1
+    of: Callable[[Any], Hashable] = lambda _content: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +60,9 @@ class Presence:
         self._thread.start()
 
     def _say(self) -> None:
-        while not self._ended.wait(PRESENCE_SECONDS):
+        while not self._ended.is_set():
             self._publisher.publish(Empty())
+            self._ended.wait(PRESENCE_SECONDS)
 
     def close(self) -> None:
         """Say it no more."""
@@ -51,52 +71,68 @@ class Presence:
 
 
 class Senders:
-    """Admits messages of whoever is pinned to a topic; `stranger` is called with the topic and a name for all others."""
+    """Judges messages by who sent them."""
 
-    def __init__(self, node: Node, stranger: Callable[[str, str], None]) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._stranger = stranger
         self._pinned: dict[tuple[str, Hashable], bytes] = {}
-        self._heard: dict[bytes, float] = {}  # when a process last said that it is there
+        self._heard: dict[bytes, float] = {}  # when a process last said that it is there, or was first looked for
+        self._looked: dict[str, tuple[float, list[Sender]]] = {}  # by topic
         node.create_subscription(Empty, qos.PRESENCE, self._on_presence, qos.VIEW, raw=True)
 
     def _on_presence(self, _data: bytes, info: Any) -> None:
         self._heard[_identity(info)[:_PARTICIPANT]] = time.monotonic()
 
-    def admits(self, topic: str, info: Any, key: Hashable = None, most: int = 1) -> bool:
-        """Return whether a message is to be heeded; `most` publishers may share a topic, one for each `key`."""
+    def judge(self, topic: str, info: Any, role: Hashable = None, most: int = 1) -> Verdict:
+        """Say whether a message is to be heeded; whoever comes first to a topic that is not crowded has its role."""
         identity = _identity(info)
-        pinned = self._pinned.get((topic, key))
-        if identity == pinned:
-            return True
-        present = self.present(topic)
-        names = {sender.identity: sender.node for sender in present}
-        if identity not in names:
-            return False  # the graph does not know it yet; what matters is said again
-        if pinned in names or len(present) > most:
-            self._stranger(topic, names[identity])
-            return False
-        self._pinned[topic, key] = identity
-        return True
+        pinned = self._pinned.get((topic, role))
+        if identity and identity == pinned:
+            return Verdict.HEEDED
+        present = {sender.identity for sender in self.present(topic)}
+        if not identity:  # this ROS does not tell: as long as there is a stranger, nobody is listened to
+            return Verdict.STRANGER if len(present) > most else Verdict.HEEDED
+        if identity not in present:
+            return Verdict.UNKNOWN
+        if pinned in present or len(present) > most:
+            return Verdict.STRANGER
+        self._pinned[topic, role] = identity
+        return Verdict.HEEDED
+
+    def name(self, topic: str, info: Any) -> str:
+        """Return the name of the node that sent a message, as far as the graph tells."""
+        identity = _identity(info)
+        return next((each.node for each in self._known(topic) if each.identity == identity), "a node without a name")
 
     def present(self, topic: str) -> list[Sender]:
         """Return who publishes a topic and is not gone."""
-        return [sender for sender in self._known(topic) if not self._is_gone(sender.identity)]
+        known = self._known(topic)
+        if len(known) < 2:  # nobody to be mistaken for
+            return known
+        promised = {sender.identity[:_PARTICIPANT] for sender in self._known(qos.PRESENCE)}
+        return [sender for sender in known if not self._is_gone(sender.identity[:_PARTICIPANT], promised)]
 
     def others(self, topic: str, own: Iterable[bytes] = ()) -> list[str]:
-        """Return the names of those who publish a topic, without `own` publishers."""
-        ours = set(own)
-        return [sender.node for sender in self.present(topic) if sender.identity not in ours]
+        """Return the names of those who publish a topic, but for publishers of this process."""
+        here = {identity[:_PARTICIPANT] for identity in own}
+        return [sender.node for sender in self.present(topic) if sender.identity[:_PARTICIPANT] not in here]
 
     def _known(self, topic: str) -> list[Sender]:
-        return [
-            Sender(bytes(info.endpoint_gid), f"{info.node_namespace.rstrip('/')}/{info.node_name}")
-            for info in self._node.get_publishers_info_by_topic(topic)
-        ]
+        now = time.monotonic()
+        looked, known = self._looked.get(topic, (now - LOOK_SECONDS, []))
+        if now - looked >= LOOK_SECONDS:
+            known = [
+                Sender(bytes(info.endpoint_gid), f"{info.node_namespace.rstrip('/')}/{info.node_name}")
+                for info in self._node.get_publishers_info_by_topic(topic)
+            ]
+            self._looked[topic] = (now, known)
+        return known
 
-    def _is_gone(self, identity: bytes) -> bool:
-        heard = self._heard.get(identity[:_PARTICIPANT])
-        return heard is not None and time.monotonic() - heard > GONE_SECONDS
+    def _is_gone(self, process: bytes, promised: set[bytes]) -> bool:
+        """Whether a process that says that it is there, as all of ours do, has ceased to."""
+        if process not in promised:
+            return False
+        return time.monotonic() - self._heard.setdefault(process, time.monotonic()) > GONE_SECONDS
 
 
 def _identity(info: Any) -> bytes:
