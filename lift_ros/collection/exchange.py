@@ -265,6 +265,7 @@ class Failed:
 
     reason: str
     episode: int = 0
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

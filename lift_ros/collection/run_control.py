@@ -11,7 +11,8 @@ The contract with its owner (the arbiter node):
 - Before the first move of an episode nothing is lost by waiting: a silent plant is told again and a policy without an
   answer asked again, for ever. After it they have their deadlines. The recorder has none: no unrecorded step is made.
 - An augmentor that missed its deadline is asked on but not waited for, until it says something.
-- An emergency stop, or an episode aborted before its first move, pauses the run, so that no empty episodes pile up.
+- An emergency stop pauses the run. After an episode that was aborted before its first move the next waits, twice as
+  long each time, so that neither empty episodes pile up nor a passing trouble ends the run.
 - The recorder says which number is free. If it fails or begins anew, the episode under way is given up without a record
   of its end: the recorder has closed it on its side already.
 """
@@ -34,6 +35,8 @@ from lift_ros.scenario import DEFAULT_ASSIST, NO_GUARD, AssistSettings, GuardSet
 
 # How long an answer may take before people are told who is waited for.
 PATIENCE_NS = 500_000_000
+# How long the next episode waits after one that came to nothing; doubled each time.
+FIRST_RETRY_S, LONGEST_RETRY_S = 1, 60
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Situation(Enum):
     WAITING_FOR_PLANT = "the plant has not answered"
     WAITING_FOR_LOGGING_POLICY = "the logging policy has not answered"
     WAITING_FOR_MODEL = "the augmentor has no model, and the first move waits for one"
+    RETRYING = "the last episode came to nothing, and the next is not tried yet"
     RUNNING = "an episode is under way"
     PAUSED = "no move is made until people want one"
     DONE = "all episodes are recorded"
@@ -139,6 +143,8 @@ class RunControl:
         self._model_seen = False  # the augmentor has answered with a model
         self._withheld: exchange.Move | None = None
         self._trouble = ""
+        self._failures = 0  # episodes in a row that were aborted before their first move
+        self._retry_ns = 0  # by the steady clock: when the next may begin
         self._repeated_ns = self._time_ns = self._steady_ns = 0
 
     @property
@@ -196,7 +202,7 @@ class RunControl:
     def _take_wish(self, wish: Wish) -> list[RunInstruction]:
         if self._wish is Wish.END:
             return []
-        self._wish, self._trouble = wish, ""
+        self._wish, self._trouble, self._retry_ns = wish, "", 0
         if wish in (Wish.STOP, Wish.END) and self.arbiter.state not in (State.IDLE, State.FINISHING):
             return self._feed(exchange.Stop(wish.value, self._time_ns))
         if wish is Wish.RUN and self._withheld is not None:
@@ -230,7 +236,8 @@ class RunControl:
         if not self.idle or self._wish is Wish.END:
             return []
         done = self._next is not None and 0 < self.settings.episodes <= self._next
-        if self._wish is Wish.RUN and self._next is not None and not done:
+        ready = self._wish is Wish.RUN and self._next is not None and not done
+        if ready and self._next is not None and self._steady_ns >= self._retry_ns:
             self._trouble = ""
             settings, self._mode = self.settings, self.settings.mode
             self.guard.settings = settings.guard
@@ -238,6 +245,7 @@ class RunControl:
             start = (self._next, settings.seed, settings.mode, decision.p, decision.budget, self._time_ns)
             return self._feed(exchange.Start(*start, settings.assist, decision.leash))
         before, after = self.situation, Situation.DONE if done else _RESTING[self._wish]
+        after = Situation.RETRYING if ready else after
         self._tell(after, self._trouble)
         episode, step = self.arbiter.episode, self.arbiter.step
         return [] if before is after or episode is None else [exchange.Hold(episode, step)]
@@ -270,9 +278,10 @@ class RunControl:
         elif isinstance(instruction, exchange.RecordEpisode):
             episode = instruction.episode
             self.guard.note(episode)
-            if episode.outcome is Outcome.ABORTED and not episode.steps and self._wish is Wish.RUN:
-                # The next one would most likely end the same way, and empty episodes would pile up.
-                self._pause(f"An episode was aborted before its first move: {episode.reason}.")
+            if episode.steps or episode.outcome is not Outcome.ABORTED:
+                self._failures = 0
+            elif self._wish is Wish.RUN:
+                self._retry_later(episode.reason)
         for party in _ANSWERED_BY.get(type(instruction), ()):
             self.since[party] = self._steady_ns
         return instruction
@@ -302,6 +311,12 @@ class RunControl:
 
     def _deadline(self, party: Party) -> exchange.Deadline:
         return exchange.Deadline(self.arbiter.episode or 0, self.arbiter.step, party, self._time_ns)
+
+    def _retry_later(self, reason: str) -> None:
+        seconds = min(FIRST_RETRY_S * 2 ** min(self._failures, 10), LONGEST_RETRY_S)
+        self._failures += 1
+        self._retry_ns = self._steady_ns + seconds * 1_000_000_000
+        self._trouble = f"An episode was aborted before its first move: {reason}; the next begins {seconds} s later."
 
     def _pause(self, trouble: str) -> None:
         self._wish = Wish.PAUSE if self._wish is Wish.RUN else self._wish

@@ -92,7 +92,10 @@ def _guard(name: str) -> Parameter:
     return Parameter(f"guard_{name}", key.default, unit, _meaning("guard", key), low, key.high, key.choices)
 
 
-_COMMON = (_seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),)
+_COMMON = (
+    _seconds("diagnostics_period", 1.0, "how often this node reports on /diagnostics", 0.05, fixed=True),
+    _fixed("graph", "", "text", "token of the graph, given by whoever starts it; messages of another are not heeded"),
+)
 
 _SCENARIO = _fixed(
     "scenario", "po-blend-d2", "name or path", "scenario that fixes plant, logging policy, collection and training"

@@ -93,7 +93,8 @@ def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s
         return interrupted() or view.reader_gone
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
-        specs = process_specs(rows, options.namespace, Path(folder), settings)
+        watched = [*rows, NodeEntry(MONITOR, {"graph": options.token})]
+        specs = process_specs(watched, options.namespace, Path(folder), settings)
         log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log) as supervisor:
             supervisor.run(should_stop)
@@ -134,7 +135,7 @@ def process_specs(
             quiet=row.executable == MONITOR,
             environment=environment,
         )
-        for row in (*rows, NodeEntry(MONITOR, {}))
+        for row in rows
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,7 @@ class GraphOptions:
     plant: str = SIMULATOR  # SIMULATOR, or HARDWARE for a plant node that somebody else starts
     namespace: str = "lift"
     parameters: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # by executable; these win
+    token: str = field(default_factory=lambda: secrets.token_hex(4))  # tells this graph from all others
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,9 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
         rows["trainer"] = given | {"run": run, "train_after": plan.train_after, "seed": options.seed}
     facts = plan.facts(scenario, seed=options.seed, made_by="graph")
     rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
+    mark: dict[str, Value] = {"graph": options.token}
     by_hand = options.parameters
-    return [NodeEntry(name, {**row, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
+    return [NodeEntry(name, {**row, **mark, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
 
 
 def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from lift_ros.messages.definitions import fields
 from lift_ros.messages.errors import MessageError
 
 _NOTHING = np.empty(0)
+Content = TypeVar("Content")
 
 
 class CommandKind(IntEnum):
@@ -111,7 +112,7 @@ def _make_receipt(
         case ReceiptKind.READY:
             return Ready(episode, token)
         case ReceiptKind.FAILED:
-            return Failed(reason, episode)
+            return Failed(reason, episode, token)
 
 
 decode_episode = make_decoder(  # the episode has no steps yet
@@ -131,9 +132,10 @@ def decode_query(data: bytes | memoryview, size: int | None = None) -> Query:
     return query
 
 
-def run_of(message: str) -> Callable[[bytes], str]:
-    """Return the function that reads nothing but the token of the run from a step or the end of an episode."""
-    return make_decoder(message, lambda run: str(run), {"run": str}, _RUN)
+def with_run(message: str, decode: Callable[[bytes], Content]) -> Callable[[bytes], tuple[Content, str]]:
+    """Return a reader of steps or ends of episodes that gives the token of the run, too, which is no part of them."""
+    read_run = make_decoder(message, lambda run: str(run), {"run": str}, _RUN)
+    return lambda data: (decode(data), read_run(data))
 
 
 def encode_command(command: Reset | Move | Hold, time_ns: int, run: str = "") -> bytes:
@@ -144,5 +146,5 @@ def encode_command(command: Reset | Move | Hold, time_ns: int, run: str = "") ->
 def encode_receipt(receipt: Ready | Receipt | Failed, time_ns: int) -> bytes:
     """Return what the recorder says at `time_ns`."""
     about_step = isinstance(receipt, Receipt) and receipt.step is not None
-    token = receipt.token if isinstance(receipt, Ready) else receipt.run if isinstance(receipt, Receipt) else ""
+    token = receipt.token if isinstance(receipt, Ready) else receipt.run
     return _RECEIPTS[type(receipt), about_step](receipt, time_ns, token)

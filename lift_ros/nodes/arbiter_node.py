@@ -24,11 +24,15 @@ from lift_ros.messages import records as wire
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.outbox import Outbox
+from lift_ros.nodes.senders import RECEIPTS, Roles
 from lift_ros.scenario import GUARD_KEYS, AssistSettings, GuardSettings, load_scenario
 
 # Deadlines are checked so many times in the shortest of them, but not more often than clocks are worth.
 CHECKS = 10
 SHORTEST_TICK, LONGEST_TICK = 0.002, 0.02
+# Whom the arbiter listens to: one plant, two policies, one recorder.
+PLANT = Roles()
+POLICIES = Roles(most=2, of=lambda proposal: proposal.source)
 MISFITS = 3  # answers to a reset of another size, after which the plant is taken to be another one
 DEADLINES = {party: f"{party.name.lower()}_deadline" for party in Party if party is not Party.RECORDER}
 # How long somebody may be waited for before people are told why and what to do; nodes need a while to start.
@@ -70,15 +74,16 @@ class ArbiterNode(LiftNode):
         self._recalled = False  # what the run holds
         self._guard_said = ""
         self._outbox = Outbox(
+            self.make_token(),
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
             policies=self.create_publisher(msg.Query, qos.QUERY, qos.LOOP),
             steps=self.create_publisher(msg.Step, qos.STEP, qos.LOOP),
             episodes=self.create_publisher(msg.Episode, qos.EPISODE, qos.LOOP),
         )
-        self.listen(msg.Observation, qos.OBSERVATION, _on_arrival(wire.decode_observation), self._on_observation)
-        self.listen(msg.Proposal, qos.PROPOSAL, _on_arrival(wire.decode_proposal), self._on_proposal)
-        self.listen(msg.Receipt, qos.RECEIPT, _on_arrival(wire.decode_receipt), self._on_receipt)
-        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_ready, qos.LATCHED)
+        self._hear(msg.Observation, qos.OBSERVATION, wire.decode_observation, self._on_observation, PLANT)
+        self._hear(msg.Proposal, qos.PROPOSAL, wire.decode_proposal, self._on_proposal, POLICIES)
+        self._hear(msg.Receipt, qos.RECEIPT, wire.decode_receipt, self._on_receipt, RECEIPTS)
+        self.listen(msg.Receipt, qos.READY, _on_arrival(wire.decode_receipt), self._on_ready, qos.LATCHED, RECEIPTS)
         for service, (wish, answer) in SERVICES.items():
             self.create_service(Trigger, service, partial(self._obey, wish, answer))
         self._ticks = self.every(self._tick_seconds(), self._tick)
@@ -106,6 +111,24 @@ class ArbiterNode(LiftNode):
         self._ticks = self.every(self._tick_seconds(), self._tick)
 
     # --- what others say -------------------------------------------------------------------------------------------
+
+    def _hear(
+        self,
+        kind: type,
+        topic: str,
+        decode: Callable[[bytes, int], Any],
+        handle: Callable[[Any], None],
+        roles: Roles,
+    ) -> None:
+        """Listen to answers, but to those alone that are for this start of this arbiter."""
+
+        def receive(content: Any) -> None:
+            if roles.run(content) == self._outbox.run:
+                handle(content)
+            else:
+                self.drop(f"{topic} of another run")
+
+        self.listen(kind, topic, _on_arrival(decode), receive, roles=roles)
 
     def _on_observation(self, observation: exchange.Observation) -> None:
         size, expected = observation.values.size, self._limits.observation_size
@@ -142,9 +165,24 @@ class ArbiterNode(LiftNode):
             self._feed(receipt)
 
     def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
-        if isinstance(ready, exchange.Ready):
-            self._recall(ready.episode)
-            self._feed(ready)
+        if not isinstance(ready, exchange.Ready):
+            return
+        if self._machine.episode is None and (others := self._other_arbiters()):
+            self.set_status(Status.NOT_ALONE, others)
+            return
+        if self.diagnostics.status is Status.NOT_ALONE:
+            self._show()
+        self._recall(ready.episode)
+        self._feed(ready)
+
+    def _other_arbiters(self) -> str:
+        """Say who else commands the plant, or nothing; asked before the first episode, later nobody heeds another."""
+        others = [sender.node for sender in self.senders.present(qos.COMMAND)]
+        if len(others) < 2:
+            return ""
+        others.remove(self.get_fully_qualified_name())
+        topic = self.place.topic(qos.COMMAND)
+        return f"{' and '.join(others)} publishes {topic} ({self.place}): end it, or give each graph its own namespace."
 
     def _recall(self, episode: int) -> None:
         """Tell the guard, once, how the episodes went that the run held before this node began."""
@@ -235,7 +273,7 @@ class ArbiterNode(LiftNode):
 
     def report(self) -> None:
         """Add what the machine has ignored, and where it waits for long, why and what to do."""
-        party = WAITED_FOR.get(self._shown)
+        party = None if self.diagnostics.status is Status.NOT_ALONE else WAITED_FOR.get(self._shown)
         if party is not None and not self._shown_detail and time.monotonic() - self._shown_since > EXPLAIN_AFTER:
             self.diagnostics.detail = explain_waiting(party, self.place, self._nodes_like(party))
         for drop, number in self._machine.drops.items():

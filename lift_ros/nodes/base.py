@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import secrets
 import sys
 import time
 import traceback
@@ -64,6 +65,10 @@ class LiftNode(Node):
     def main(cls) -> int:
         """Run a node of this class as a process of its own and return its exit status."""
         return run(cls)
+
+    def make_token(self) -> str:
+        """Return what tells this start of this node from all others; it begins with the token of its graph."""
+        return f"{self._values.get('graph', '')}-{secrets.token_hex(4)}"
 
     @property
     def place(self) -> Place:
@@ -161,9 +166,12 @@ class LiftNode(Node):
         self.create_subscription(kind, topic, receive if roles is None else receive_from, profile, raw=True)
 
     def _heeds(self, topic: str, content: Any, info: Any, roles: Roles) -> bool:
-        role = roles.of(content)
+        role, graph = roles.of(content), self._values.get("graph", "")
         if role is ANYONE:
             return True
+        if graph and not roles.run(content).startswith(f"{graph}-"):
+            self.heard_stranger(topic, content, self.senders.name(topic, info))
+            return False
         match self.senders.judge(topic, info, role, roles.most):
             case Verdict.HEEDED:
                 return True

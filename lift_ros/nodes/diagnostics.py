@@ -38,8 +38,10 @@ class Status(Enum):
     WAITING_FOR_PLANT = (_WARN, "The arbiter waits for the plant.")
     WAITING_FOR_LOGGING_POLICY = (_WARN, "The arbiter waits for the logging policy before the first move.")
     WAITING_FOR_MODEL = (_OK, "The arbiter waits until the augmentor serves a model.")
+    NOT_ALONE = (_ERROR, "Somebody else runs episodes here, so that none is begun.")
+    RETRYING = (_WARN, "The last episode was aborted before its first move, and the next is tried in a while.")
     RUNNING = (_OK, "An episode is under way.")
-    PAUSED = (_OK, "The arbiter is paused until the service resume is called.")
+    PAUSED = (_WARN, "The arbiter is paused until the service resume is called.")
     DONE = (_OK, "All episodes of the run are recorded.")
     # recorder
     RECORDING = (_OK, "Steps and episodes are recorded.")

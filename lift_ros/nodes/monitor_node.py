@@ -15,9 +15,10 @@ from lift_ros.collection.records import Outcome, Source, Step
 from lift_ros.graph import qos
 from lift_ros.graph.live_view import RunStatus
 from lift_ros.graph.parameters import Parameter
-from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step
+from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, with_run
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.senders import RECORDS
 
 DISTANCES_KEPT = 64
 RATE_WINDOW_S = 2.0
@@ -31,6 +32,7 @@ class Monitor(LiftNode):
     parameters = (
         Parameter("period", 0.25, "s", "how often a line is printed", low=0.02, high=60.0, fixed=True),
         Parameter("diagnostics_period", 5.0, "s", "how often this node reports on /diagnostics", low=0.05, high=60.0),
+        Parameter("graph", "", "text", "token of the graph that is watched; empty for whichever is there", fixed=True),
     )
 
     def __init__(self) -> None:
@@ -39,8 +41,8 @@ class Monitor(LiftNode):
         self._step_times: deque[float] = deque()
         self._steps_of_ended = 0
         self._troubles: dict[str, str] = {}
-        self.listen(msg.Step, qos.STEP, decode_step, self._on_step)
-        self.listen(msg.Episode, qos.EPISODE, decode_episode, self._on_episode)
+        self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, roles=RECORDS)
+        self.listen(msg.Episode, qos.EPISODE, with_run("Episode", decode_episode), self._on_episode, roles=RECORDS)
         self.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, qos.VIEW)
         self.every(self.value("period"), self._print)
         self.set_status(Status.SERVING)
@@ -49,8 +51,8 @@ class Monitor(LiftNode):
         """Print the last state, which the period may not have reached."""
         self._print()
 
-    def _on_step(self, step: Step) -> None:
-        seen = self._seen
+    def _on_step(self, received: tuple[Step, str]) -> None:
+        step, seen = received[0], self._seen
         if (step.episode, step.index) <= (seen.episode, seen.step) and seen.steps_done:
             return  # a record that the arbiter repeated
         seen.episode, seen.step = step.episode, step.index
@@ -61,8 +63,8 @@ class Monitor(LiftNode):
             seen.distances = [*seen.distances, -step.reward][-DISTANCES_KEPT:]
         self._step_times.append(time.monotonic())
 
-    def _on_episode(self, end: EpisodeEnd) -> None:
-        seen = self._seen
+    def _on_episode(self, received: tuple[EpisodeEnd, str]) -> None:
+        end, seen = received[0], self._seen
         seen.episodes_done = end.episode.index + 1  # those before this node's start count, too
         seen.episodes_seen += 1
         seen.episodes_reached += end.episode.outcome == Outcome.REACHED

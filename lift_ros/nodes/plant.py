@@ -23,32 +23,35 @@ from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.senders import ANYONE, Roles
 from lift_ros.positioning.problem import Limits, Observed
 from lift_ros.scenario import Scenario, load_scenario
 
 MOTION_POLL_SECONDS = 0.002
 WATCHDOG_CHECKS = 10  # in one watchdog time
 _EMPTY = np.empty(0)
+# One arbiter commands; to hold is safe, whoever wants it.
+COMMANDERS = Roles(of=lambda command: ANYONE if isinstance(command, Hold) else None)
 
 
 class PlantNode(LiftNode):
-    """Executes the commands of one episode in their order, each once, and refuses what is unsafe."""
+    """Executes the commands of one arbiter in their order, each once, and refuses what is unsafe."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.limits = self.make_limits()
         self.switch_on()
-        self._episode: int | None = None
-        self._seed = 0
+        self._reset: Reset | None = None  # with which the episode began
         self._executed = 0
         self._under_way: Reset | Move | None = None
         self._began_ns = 0
         self._last: Observation | None = None
         self._over = True
+        self._interrupted = False  # a move did not end by itself, so that nobody knows where the plant is
         self._stopped = False
         self._heard_ns = time.monotonic_ns()
         self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
-        self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command)
+        self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command, roles=COMMANDERS)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
         self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
         self._motion_timer.cancel()
@@ -118,15 +121,17 @@ class PlantNode(LiftNode):
 
     def _on_reset(self, command: Reset) -> None:
         if self._stopped:
-            self._refuse(command.episode, 0, Refusal.EMERGENCY_STOP)
+            self._refuse(command, Refusal.EMERGENCY_STOP)
             return
-        repeated = (command.episode, command.seed) == (self._episode, self._seed) and self._executed == 0
-        if repeated and self._under_way is not None:
-            return
-        if repeated and self._last is not None and not self._over:
-            self._repeat()
-            return
-        self._episode, self._seed, self._executed, self._over = command.episode, command.seed, 0, False
+        if command == self._reset and not self._interrupted and self._executed == 0:
+            if self._under_way == command:
+                return  # it is answered when it is done
+            if self._under_way is None and self._last is not None and not self._over:
+                self._repeat()
+                return
+        if self._under_way is not None:
+            self.hold()
+        self._reset, self._executed, self._over, self._interrupted = command, 0, False, False
         self._last = None
         self.diagnostics.count("episodes")
         self._set_out(command)
@@ -134,12 +139,14 @@ class PlantNode(LiftNode):
         self._check_motion()
 
     def _on_move(self, command: Move) -> None:
-        if command.episode != self._episode:
-            self.drop("command of another episode", f"{command.episode}, not {self._episode}")
+        if self._reset is None or (command.run, command.episode) != (self._reset.run, self._reset.episode):
+            self._refuse(command, Refusal.UNKNOWN_EPISODE)
         elif self._under_way is not None and command.step == self._executed:
             return  # a repeat of what is under way; it is answered when that is done
         elif command.step == self._executed - 1 and self._last is not None:
             self._repeat()
+        elif self._interrupted:
+            self._refuse(command, Refusal.EMERGENCY_STOP if self._stopped else Refusal.INTERRUPTED)
         elif command.step != self._executed or self._last is None or self._over:
             self.drop("command of another step", f"{command.step}, not {self._executed}")
         else:
@@ -148,7 +155,7 @@ class PlantNode(LiftNode):
     def _execute(self, command: Move, last: Observation) -> None:
         refusal = refusal_of(command.action, last.position, self.limits, stopped=self._stopped)
         if refusal is not Refusal.NONE:
-            self._refuse(command.episode, command.step, refusal)
+            self._refuse(command, refusal)
             return
         self._set_out(command)
         self.move(command.action)
@@ -175,12 +182,12 @@ class PlantNode(LiftNode):
         self._executed += isinstance(command, Move)
         self.diagnostics.count("commands")
         self.diagnostics.latency("move", self._heard_ns - self._began_ns)
-        self._answer(self.read())
+        self._answer(command, self.read())
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, observed: Observed) -> None:
-        self._last = Observation.of(self._episode or 0, self._executed, observed, time.time_ns())
+    def _answer(self, command: Reset | Move, observed: Observed) -> None:
+        self._last = Observation.of(command, observed, time.time_ns())
         self._publish(self._last)
         if observed.terminated:
             self._over = True
@@ -194,17 +201,25 @@ class PlantNode(LiftNode):
             self.diagnostics.count("repeats")
             self._publish(self._last)
 
-    def _refuse(self, episode: int, step: int, refusal: Refusal) -> None:
-        reason = refusal.name.lower().replace("_", " ")
+    def _refuse(self, command: Reset | Move, refusal: Refusal) -> None:
+        reason, step = refusal.name.lower().replace("_", " "), command.step if isinstance(command, Move) else 0
         self.diagnostics.count(f"refused: {reason}")
-        self.warn_sometimes(reason, f"refused command {step} of episode {episode}: {reason}")
+        self.warn_sometimes(reason, f"refused command {step} of episode {command.episode}: {reason}")
         values = _EMPTY if self._last is None else self._last.values
-        self._publish(Observation(episode, step, values, refusal=refusal, time_ns=time.time_ns()))
+        now = time.time_ns()
+        self._publish(Observation(command.episode, step, values, refusal=refusal, time_ns=now, run=command.run))
+
+    def heard_stranger(self, topic: str, content: Reset | Move, name: str) -> None:
+        """Tell another arbiter that it is not listened to; somebody who copies tokens is not told anything."""
+        super().heard_stranger(topic, content, name)
+        if self._reset is None or content.run != self._reset.run:
+            self._refuse(content, Refusal.OTHER_ARBITER)
 
     # --- holding ---------------------------------------------------------------------------------------------------
 
     def _hold(self, status: Status) -> None:
         self.hold()
+        self._interrupted |= self._under_way is not None
         self._under_way = None
         if not self._stopped:
             self.set_status(status)
@@ -231,7 +246,7 @@ class PlantNode(LiftNode):
             self._hold(Status.EMERGENCY_STOP)
             response.message = "stopped; release with data: false"
         else:
-            self._over = True  # whatever was under way begins anew
+            self._over = self._interrupted = True  # whatever was under way begins anew
             response.message = "released; collecting goes on after a call of resume"
         self.set_status(Status.EMERGENCY_STOP if self._stopped else Status.READY)
         response.success = True

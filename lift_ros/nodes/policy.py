@@ -34,6 +34,7 @@ class PolicyNode(LiftNode):
         self._known: tuple[str, int, int] | None = None  # run, episode and seed whose first query was answered
         self._answered: tuple[str, int, int, int] | None = None  # run, episode, seed and step of the last answer
         self._last: Proposal | None = None
+        self._seen = b""  # the values of that query: an episode that begins anew may begin elsewhere
         self._publisher = self.create_publisher(msg.Proposal, qos.PROPOSAL, qos.LOOP)
 
     def connect(self) -> None:
@@ -60,7 +61,7 @@ class PolicyNode(LiftNode):
     def _on_query(self, query: Query) -> None:
         received_ns = time.monotonic_ns()
         key = (query.run, query.episode, query.seed, query.step)
-        if key == self._answered and self._last is not None:
+        if key == self._answered and self._last is not None and query.values.tobytes() == self._seen:
             self.diagnostics.count("repeats")
             self._publisher.publish(encode_proposal(self._last))
             return
@@ -71,7 +72,7 @@ class PolicyNode(LiftNode):
             time.sleep(self.value("delay"))
         self._publisher.publish(encode_proposal(proposal))
         if proposal.action.size:
-            self._answered, self._last = key, proposal
+            self._answered, self._last, self._seen = key, proposal, query.values.tobytes()
         self.diagnostics.count("queries")
         self.diagnostics.latency("answer", time.monotonic_ns() - received_ns)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.table import topic_names
 from lift_ros.messages.codec import whole_bytes
-from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt
+from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt, with_run
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics
 from lift_ros.nodes.markers import trajectory_markers
+from lift_ros.nodes.senders import RECORDS
 
 READY_SECONDS = 1.0
 RETRY_SECONDS = 5.0
@@ -33,9 +33,10 @@ LOOK_SECONDS = 0.5
 QUIET_SECONDS = 0.25
 
 
-def _with_bytes(message: str, decode: Callable[[bytes], Any]) -> Callable[[bytes], tuple[Any, bytes]]:
-    """Return a reader that keeps the bytes: they go into the bag as they came."""
-    return lambda data: (decode(data), whole_bytes(message, data))
+def _with_bytes(message: str, decode: Callable[[bytes], Any]) -> Callable[[bytes], tuple[Any, str, bytes]]:
+    """Return a reader that gives the token of the run, too, and keeps the bytes: they go into the bag as they came."""
+    read = with_run(message, decode)
+    return lambda data: (*read(data), whole_bytes(message, data))
 
 
 def _or_fail(handle: Callable[..., None]) -> Callable[..., None]:
@@ -67,6 +68,7 @@ class Recorder(LiftNode):
         self._facts = self.json_value("facts")
         self._token = ""  # tells one start of recording from the next
         self._steps: list[tuple[Step, bytes]] = []  # of the episode under way, as they came
+        self._run = ""  # token of the arbiter who makes that episode
         self._ended: bytes = b""  # the end of the last episode that was finished
         self._shown: list[Step] = []  # the steps of the last finished episode
         self._heard_at = time.monotonic()
@@ -74,9 +76,10 @@ class Recorder(LiftNode):
         self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
         self._writer: RunWriter | None = None
-        self._open(uuid.uuid4().hex)
-        self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step)
-        self.listen(msg.Episode, qos.EPISODE, _with_bytes("Episode", decode_episode), self._on_episode)
+        self._open(self.make_token())
+        self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step, roles=RECORDS)
+        ends = _with_bytes("Episode", decode_episode)
+        self.listen(msg.Episode, qos.EPISODE, ends, self._on_episode, roles=RECORDS)
         self._further = FurtherTopics(self, topic_names(self.value("topics")), self._on_further)
         self._further.look()
         self.every(READY_SECONDS, self._announce)
@@ -106,7 +109,7 @@ class Recorder(LiftNode):
         if self._writer is not None:
             return
         try:
-            self._open(uuid.uuid4().hex)
+            self._open(self.make_token())
         except UserError as error:
             self.warn_sometimes("retry", str(error))
 
@@ -114,7 +117,7 @@ class Recorder(LiftNode):
         self.get_logger().error(str(error))
         self.set_status(Status.RECORDING_FAILED, str(error))
         self._close_writer()
-        self._receipts.publish(encode_receipt(Failed(str(error)), time.time_ns()))
+        self._receipts.publish(encode_receipt(Failed(str(error), run=self._run), time.time_ns()))
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
@@ -128,8 +131,8 @@ class Recorder(LiftNode):
     # --- records ---------------------------------------------------------------------------------------------------
 
     @_or_fail
-    def _on_step(self, received: tuple[Step, bytes]) -> None:
-        step, data = received
+    def _on_step(self, received: tuple[Step, str, bytes]) -> None:
+        step, run, data = received
         received_ns = time.monotonic_ns()
         self._heard_at = time.monotonic()
         if step.index == 0:
@@ -143,23 +146,26 @@ class Recorder(LiftNode):
                 f"expected episode {self._writer.next_episode}, step {len(self._steps)}",
             )
         elif step.index < len(self._steps):
-            self._repeat_step(step, data)
+            self._repeat_step(step, run, data)
+        elif self._steps and run != self._run:
+            self.drop("step of another run", f"episode {step.episode}, step {step.index}")
         else:
+            self._run = run
             self._write(self._writer, step, data, received_ns)
 
     def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
         writer.write_step(step, data)
         self._steps.append((step, data))
-        self._confirm(Receipt(step.episode, step.index))
+        self._confirm(Receipt(step.episode, step.index, run=self._run))
         self.diagnostics.count("steps")
         self.diagnostics.latency("write", time.monotonic_ns() - received_ns)
         if step.index == 0:
             self._announce()
 
-    def _repeat_step(self, step: Step, data: bytes) -> None:
+    def _repeat_step(self, step: Step, run: str, data: bytes) -> None:
         if data == self._steps[step.index][1]:
             self.diagnostics.count("repeats")
-            self._confirm(Receipt(step.episode, step.index))
+            self._confirm(Receipt(step.episode, step.index, run=run))
         else:
             self.drop("step that differs from the recorded one", f"episode {step.episode}, step {step.index}")
 
@@ -172,8 +178,8 @@ class Recorder(LiftNode):
         self._open(self._token)
 
     @_or_fail
-    def _on_episode(self, received: tuple[EpisodeEnd, bytes]) -> None:
-        end, data = received
+    def _on_episode(self, received: tuple[EpisodeEnd, str, bytes]) -> None:
+        end, run, data = received
         index = end.episode.index
         received_ns = time.monotonic_ns()
         self._heard_at = time.monotonic()
@@ -183,19 +189,22 @@ class Recorder(LiftNode):
             self.drop("episode while recording has failed")
         elif data == self._ended:
             self.diagnostics.count("repeats")
-            self._confirm(Receipt(index, None))
+            self._confirm(Receipt(index, None, run=run))
         elif index != self._writer.next_episode:
             self.drop("episode out of order", f"{index}, expected {self._writer.next_episode}")
         elif end.steps != len(self._steps):
             self.drop("episode with missing steps", f"{end.steps} of episode {index}, received {len(self._steps)}")
+        elif self._steps and run != self._run:
+            self.drop("episode of another run", f"{index}")
         else:
+            self._run = run
             self._finish_episode(self._writer, end, data, received_ns)
 
     def _finish_episode(self, writer: RunWriter, end: EpisodeEnd, data: bytes, received_ns: int) -> None:
         writer.finish_episode(end.episode, data)
         self._ended, self._shown, self._steps = data, [step for step, _ in self._steps], []
         self._announce()
-        self._confirm(Receipt(end.episode.index, None))
+        self._confirm(Receipt(end.episode.index, None, run=self._run))
         self.diagnostics.count("episodes")
         self.diagnostics.latency("finish episode", time.monotonic_ns() - received_ns)
 

@@ -16,6 +16,7 @@ from typing import Any
 from rclpy.node import Node
 from std_msgs.msg import Empty
 
+from lift_ros.collection.exchange import Ready
 from lift_ros.graph import qos
 
 PRESENCE_SECONDS = 0.5
@@ -40,6 +41,11 @@ class Roles:
 
     most: int = 1
     of: Callable[[Any], Hashable] = lambda _content: None
+    run: Callable[[Any], str] = lambda content: str(content.run)  # the token that a message carries
+
+
+RECORDS = Roles(run=lambda content: str(content[1]))  # of content that comes with its token
+RECEIPTS = Roles(run=lambda content: str(content.token if isinstance(content, Ready) else content.run))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lift_ros.graph import qos
 from lift_ros.messages.records import decode_receipt, encode_model
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.senders import RECEIPTS
 from lift_ros.training.job import TrainingJob
 
 POLL_SECONDS = 0.1
@@ -49,7 +50,7 @@ class Trainer(LiftNode):
         self._finding: dict[str, Any] = {}  # the last line of the process
         self._not_before = 0.0
         self._publisher = self.create_publisher(msg.Model, qos.MODEL, qos.LATCHED)
-        self.listen(msg.Receipt, qos.RECEIPT, decode_receipt, self._on_receipt)
+        self.listen(msg.Receipt, qos.RECEIPT, decode_receipt, self._on_receipt, roles=RECEIPTS)
         self.every(POLL_SECONDS, self._poll)
         self.set_status(Status.WAITING_FOR_EPISODES)
 
