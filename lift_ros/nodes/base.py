@@ -47,6 +47,8 @@ class LiftNode(Node):
     summary: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...] | None] = None  # None takes the table's entry of the executable
 
+    _presence: Presence | None = None
+
     def __init__(self, **options: Any) -> None:
         options.setdefault("namespace", qos.NAMESPACE)
         super().__init__(self.executable, **options)
@@ -232,7 +234,8 @@ class LiftNode(Node):
 
     def destroy_node(self) -> None:
         """Leave the graph."""
-        self._presence.close()
+        if self._presence is not None:  # else the node was refused before it was made
+            self._presence.close()
         super().destroy_node()
 
 

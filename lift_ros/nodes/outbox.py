@@ -38,9 +38,8 @@ class Outbox:
         if isinstance(record, Step):
             self._record("steps", wire.encode_step(record, frame_id=self.run), (record.episode, record.index))
         else:
-            self._record(
-                "episodes", wire.encode_episode(wire.EpisodeEnd.of(record), frame_id=self.run), (record.index, None)
-            )
+            end = wire.encode_episode(wire.EpisodeEnd.of(record), frame_id=self.run)
+            self._record("episodes", end, (record.index, None))
 
     def _record(self, publisher: str, message: Any, key: tuple[int, int | None]) -> None:
         self.publishers[publisher].publish(message)

@@ -65,6 +65,9 @@ class Rig:
         if step is None:
             step = self.arbiter.step + (self.arbiter.state is State.MOVING and not refused)
         values = np.array(values, dtype=float)
+        moves = [each.action for each in self.log if isinstance(each, Move)]
+        if step > 0 and moves and not refused:
+            fields.setdefault("executed", moves[-1])
         return self.feed(Observation(EPISODE, step, values, fields.pop("position", values), **fields))
 
     def propose(self, source: Source, action: Any, step: int | None = None, **fields: Any) -> list[Instruction]:

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.exchange import (
     Ask,
@@ -48,14 +49,15 @@ STARTS = st.builds(
 )
 REFUSALS = st.sampled_from([Refusal.NONE] * 4 + list(Refusal))
 OBSERVATIONS = st.builds(
-    lambda episode, step, values, terminated, refusal: Observation(
-        episode, step, values, values, terminated=terminated, refusal=refusal
+    lambda episode, step, values, terminated, refusal, executed: Observation(
+        episode, step, values, values, terminated=terminated, refusal=refusal, executed=executed
     ),
     EPISODES,
     STEPS,
     VECTORS,
     st.sampled_from([False, False, False, True]),
     REFUSALS,
+    VECTORS,
 )
 PROPOSALS = st.builds(Proposal, EPISODES, STEPS, st.sampled_from(list(Source)), VECTORS)
 DEADLINES = st.builds(Deadline, EPISODES, STEPS, st.sampled_from(list(Party)))
@@ -63,7 +65,7 @@ RECEIPTS = st.builds(Receipt, EPISODES, st.none() | STEPS)
 ANYTHING = st.one_of(STARTS, OBSERVATIONS, PROPOSALS, DEADLINES, RECEIPTS, st.builds(Stop, st.just("stop")))
 
 
-def fitting(draw: st.DrawFn, arbiter: Arbiter) -> Event:
+def fitting(draw: st.DrawFn, arbiter: Arbiter, moved: FloatArray) -> Event:
     """Return an event that the arbiter waits for, so that episodes get somewhere between the nonsense."""
     episode, step = arbiter.episode or 0, arbiter.step
     match arbiter.state:
@@ -74,7 +76,8 @@ def fitting(draw: st.DrawFn, arbiter: Arbiter) -> Event:
         case State.MOVING:
             refusal = draw(REFUSALS)
             values = np.array([0.5, 0.5])
-            return Observation(episode, step + (refusal is Refusal.NONE), values, values, refusal=refusal)
+            made = refusal is Refusal.NONE
+            return Observation(episode, step + made, values, values, refusal=refusal, executed=moved)
         case State.ASKING:
             source = draw(st.sampled_from(list(Source)))
             return Proposal(episode, step, source, draw(VECTORS | st.just(np.array([0.1, 0.1]))))
@@ -89,9 +92,11 @@ def histories(draw: st.DrawFn) -> tuple[bool, list[Event]]:
     receipts = draw(st.booleans())
     arbiter = Arbiter(limits(), require_receipts=receipts)
     events: list[Event] = []
+    moved: FloatArray = np.empty(0)
     for sensible in draw(st.lists(st.integers(0, 4), max_size=40)):
-        events.append(fitting(draw, arbiter) if sensible else draw(ANYTHING))
-        arbiter.handle(events[-1])
+        events.append(fitting(draw, arbiter, moved) if sensible else draw(ANYTHING))
+        for told in arbiter.handle(events[-1]):
+            moved = told.action if isinstance(told, Move) else moved
     return receipts, events
 
 
@@ -146,6 +151,18 @@ def test_every_command_follows_an_observation_and_a_question_of_its_own(history:
                 asked = action.query.step
             if isinstance(action, Move):
                 assert action.step == asked
+
+
+@CALM
+@given(histories())
+def test_every_recorded_step_is_what_the_plant_says_it_executed(history: tuple[bool, list[Event]]) -> None:
+    executed: FloatArray = np.empty(0)
+    for event, actions in play(*history):
+        if isinstance(event, Observation):
+            executed = event.executed
+        for action in actions:
+            if isinstance(action, RecordStep):
+                assert np.array_equal(action.step.action, executed)
 
 
 @CALM

@@ -202,6 +202,7 @@ class Rig:
 
     def __init__(self, *moves: FloatArray, position: FloatArray | None = None) -> None:
         self.arbiter = Arbiter(LIMITS)
+        self.moved = np.empty(0)
         self.position = np.empty(0) if position is None else position
         self.arbiter.handle(Start(0, 1, Mode.ASSIST))
         self.asked = self.observe()
@@ -212,7 +213,11 @@ class Rig:
     def observe(self, refusal: Refusal = Refusal.NONE) -> list[object]:
         step = self.arbiter.step + (Party.PLANT in self.arbiter.waiting_for and refusal is Refusal.NONE)
         step = 0 if self.arbiter.step == 0 and not hasattr(self, "asked") else step
-        return list(self.arbiter.handle(Observation(0, step, np.ones(2), self.position, refusal=refusal)))
+        executed = self.moved if step and refusal is Refusal.NONE else np.empty(0)
+        seen = Observation(0, step, np.ones(2), self.position, refusal=refusal, executed=executed)
+        told = list(self.arbiter.handle(seen))
+        self.moved = next((each.action for each in told if isinstance(each, Move)), self.moved)
+        return told
 
     def propose(self, augmentor: FloatArray | None, logging: FloatArray = 0.1 * RIGHT) -> Move:
         told = self.arbiter.handle(Proposal(0, self.arbiter.step, LOGGING, logging))
@@ -221,6 +226,7 @@ class Rig:
             silent = Deadline(0, step, Party.AUGMENTOR)
             told += self.arbiter.handle(silent if augmentor is None else Proposal(0, step, AUGMENTOR, augmentor))
         (move,) = [each for each in told if isinstance(each, Move)]
+        self.moved = move.action
         return move
 
     @property

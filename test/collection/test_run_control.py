@@ -64,6 +64,8 @@ class Rig:
 
     def observe(self, episode: int, step: int, **changes: Any) -> list[RunInstruction]:
         values = np.array([0.5, -0.25])
+        moves = [each.action for each in self.log if isinstance(each, Move)]
+        changes = {"executed": moves[-1], **changes} if moves and step else changes
         return self(Observation(episode, step, values, values, reward=-1.0, **changes))
 
     def propose(self, episode: int, step: int, source: Source = LOGGING, action: Any = ACTION) -> list[RunInstruction]:
@@ -350,12 +352,41 @@ def test_an_emergency_stop_does_not_start_what_people_have_stopped() -> None:
     assert rig.situation is Situation.WAITING_FOR_START
 
 
-def test_an_episode_aborted_before_its_first_move_pauses_and_says_why() -> None:
+def test_after_an_episode_aborted_before_its_first_move_the_next_waits_and_says_why() -> None:
     rig = Rig().begin()
     rig.propose(0, 0, action=[9.0, 0.0])
     assert resets(rig.confirm(0, None)) == []
-    assert rig.situation is Situation.PAUSED
+    assert rig.situation is Situation.RETRYING
     assert "aborted before its first move" in rig.control.detail and "length 9" in rig.control.detail
+    assert rig.later(0.9) == []
+    assert resets(rig.later(0.2)) == [1]
+
+
+def test_the_wait_doubles_up_to_a_minute_and_a_move_ends_that() -> None:
+    rig = Rig().begin()
+    waits = []
+    for episode in range(8):
+        rig.propose(episode, 0, action=[9.0, 0.0])
+        rig.confirm(episode, None)
+        waits.append(1)
+        while not resets(rig.later(1.0)):
+            waits[-1] += 1
+        rig.observe(episode + 1, 0)
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+    rig.propose(8, 0)
+    rig.observe(8, 1, terminated=True)
+    rig.confirm(8, 0)
+    assert resets(rig.confirm(8, None)) == [9]
+    rig.observe(9, 0)
+    rig.propose(9, 0, action=[9.0, 0.0])
+    rig.confirm(9, None)
+    assert resets(rig.later(1.0)) == [10]
+
+
+def test_people_need_not_wait_for_the_next_try() -> None:
+    rig = Rig().begin()
+    rig.propose(0, 0, action=[9.0, 0.0])
+    rig.confirm(0, None)
     assert resets(rig(Wish.RUN)) == [1]
 
 

@@ -31,6 +31,7 @@ class Conversation:
 
     def __init__(self, node: ArbiterNode) -> None:
         self.node = node
+        self.moved = ACTION
         self.plant, self.policies = Kept(msg.Command), Kept(msg.Query)
         self.steps, self.episodes = Kept(msg.Step), Kept(msg.Episode)
         node._outbox.publishers = {
@@ -48,7 +49,11 @@ class Conversation:
         self.node._on_ready(Ready(episode, token))
 
     def observe(self, episode: int, step: int, **changes: Any) -> None:
-        self.node._on_observation(Observation(episode, step, VALUES, VALUES, reward=-1.0, **changes))
+        commanded = [np.array(each.action) for each in self.plant.messages if each.kind == CommandKind.MOVE]
+        self.moved = commanded[-1] if commanded else self.moved
+        executed = self.moved if step and not changes.get("refusal") else NOTHING
+        changes = {"reward": -1.0, "executed": executed, **changes}
+        self.node._on_observation(Observation(episode, step, VALUES, VALUES, **changes))
 
     def propose(self, episode: int, step: int, source: Source = LOGGING, action: Any = ACTION) -> None:
         self.node._on_proposal(Proposal(episode, step, source, action))

@@ -38,16 +38,17 @@ class Fed:
 
     def __init__(self, node: Recorder) -> None:
         self.node = node
+        self.run = "a run"
         self.receipts, self.ready, self.markers = Kept(msg.Receipt), Kept(msg.Receipt), Kept()
         node._receipts, node._ready, node._markers = self.receipts, self.ready, self.markers
 
     def __call__(self, *records: Step | Episode) -> list[tuple[str, int, int]]:
         for record in records:
             if isinstance(record, Step):
-                self.node._on_step((record, encode_step(record)))
+                self.node._on_step((record, self.run, encode_step(record, frame_id=self.run)))
             else:
                 end = EpisodeEnd.of(record)
-                self.node._on_episode((end, encode_episode(end)))
+                self.node._on_episode((end, self.run, encode_episode(end, frame_id=self.run)))
         kept = self.receipts.take()
         return [(ReceiptKind(receipt.kind).name, receipt.episode, receipt.step) for receipt in kept]
 
