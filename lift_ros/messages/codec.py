@@ -321,9 +321,3 @@ def _read_picture(name: str, values: tuple[Any, ...], data: bytes | memoryview, 
     encoding = _read_text(f"{name}.encoding", (texts[-1],)) if texts and numbers[5] else ""
     *_, row, size = numbers
     return image_array(name, numbers[3], numbers[4], encoding, row, memoryview(data)[start : start + size])
-
-
-def whole_bytes(message: str, data: bytes) -> bytes:
-    """Return a message without what a middleware has added behind it."""
-    size = _unpacked(message, data)[0].size
-    return data if len(data) == size else data[:size]

@@ -18,8 +18,15 @@ from lift_ros.collection.records import Step
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.table import topic_names
-from lift_ros.messages.codec import whole_bytes
-from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, encode_receipt, with_run
+from lift_ros.messages.records import (
+    EpisodeEnd,
+    decode_episode,
+    decode_step,
+    encode_episode,
+    encode_receipt,
+    encode_step,
+    with_run,
+)
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics
@@ -33,10 +40,17 @@ LOOK_SECONDS = 0.5
 QUIET_SECONDS = 0.25
 
 
-def _with_bytes(message: str, decode: Callable[[bytes], Any]) -> Callable[[bytes], tuple[Any, str, bytes]]:
-    """Return a reader that gives the token of the run, too, and keeps the bytes: they go into the bag as they came."""
+def _with_bytes(
+    message: str, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
+) -> Callable[[bytes], tuple[Any, str, bytes]]:
+    """Return a reader that gives the token of the run, too, and what goes into the bag: all but that token."""
     read = with_run(message, decode)
-    return lambda data: (*read(data), whole_bytes(message, data))
+
+    def receive(data: bytes) -> tuple[Any, str, bytes]:
+        record, run = read(data)
+        return record, run, encode(record)
+
+    return receive
 
 
 def _or_fail(handle: Callable[..., None]) -> Callable[..., None]:
@@ -77,8 +91,8 @@ class Recorder(LiftNode):
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
         self._writer: RunWriter | None = None
         self._open(self.make_token())
-        self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step, roles=RECORDS)
-        ends = _with_bytes("Episode", decode_episode)
+        self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step, encode_step), self._on_step, roles=RECORDS)
+        ends = _with_bytes("Episode", decode_episode, encode_episode)
         self.listen(msg.Episode, qos.EPISODE, ends, self._on_episode, roles=RECORDS)
         self._further = FurtherTopics(self, topic_names(self.value("topics")), self._on_further)
         self._further.look()

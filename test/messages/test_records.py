@@ -17,7 +17,6 @@ from lift_ros.collection.exchange import Failed, Hold, Move, Observation, Propos
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
 from lift_ros.errors import UserError
 from lift_ros.messages import MessageError, records
-from lift_ros.messages.codec import whole_bytes
 from lift_ros.messages.definitions import constants
 from lift_ros.messages.records import CommandKind, EpisodeEnd, ReceiptKind
 
@@ -65,12 +64,10 @@ def test_changed_bytes_are_read_or_refused_but_never_raise_anything_else(name: s
 @each
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_what_a_middleware_adds_behind_a_message_is_ignored_and_can_be_cut(name: str, data: st.DataObject) -> None:
+def test_what_a_middleware_adds_behind_a_message_is_ignored(name: str, data: st.DataObject) -> None:
     strategy, encode, decode = CASES[name]
     record = data.draw(strategy)
-    sent = encode(record)
-    assert agree(decode(sent + bytes(16)), record)
-    assert whole_bytes(name, sent + bytes(16)) == sent
+    assert agree(decode(encode(record) + bytes(16)), record)
 
 
 @pytest.mark.parametrize(

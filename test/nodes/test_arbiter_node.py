@@ -49,8 +49,7 @@ class Conversation:
         self.node._on_ready(Ready(episode, token))
 
     def observe(self, episode: int, step: int, **changes: Any) -> None:
-        commanded = [np.array(each.action) for each in self.plant.messages if each.kind == CommandKind.MOVE]
-        self.moved = commanded[-1] if commanded else self.moved
+        self._note_moves()
         executed = self.moved if step and not changes.get("refusal") else NOTHING
         changes = {"reward": -1.0, "executed": executed, **changes}
         self.node._on_observation(Observation(episode, step, VALUES, VALUES, **changes))
@@ -63,7 +62,12 @@ class Conversation:
 
     def commands(self) -> list[tuple[str, int, int]]:
         """Return what the plant was told since it was last asked."""
+        self._note_moves()
         return [(CommandKind(each.kind).name, each.episode, each.step) for each in self.plant.take()]
+
+    def _note_moves(self) -> None:
+        for each in self.plant.messages:
+            self.moved = np.array(each.action) if each.kind == CommandKind.MOVE else self.moved
 
     def queries(self) -> list[tuple[int, int]]:
         return [(query.episode, query.step) for query in self.policies.take()]

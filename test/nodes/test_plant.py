@@ -93,19 +93,33 @@ def test_same_episode_begins_anew_when_it_had_moved(tell: Told) -> None:
     assert tell.rig.deeds == ["begin 9", "move", "begin 9"]
 
 
-@pytest.mark.parametrize(
-    ("command", "reason"),
-    [
-        (Move(5, 1, ACTION), "command of another episode"),
-        (Move(3, 1, ACTION), "command of another episode"),
-        (Move(4, 7, ACTION), "command of another step"),
-    ],
-)
-def test_foreign_and_future_commands_are_dropped_and_counted(tell: Told, command: Move, reason: str) -> None:
+@pytest.mark.parametrize("command", [Move(5, 1, ACTION), Move(3, 1, ACTION), Move(4, 1, ACTION, "another run")])
+def test_a_command_of_an_episode_that_was_not_begun_is_refused_at_once(tell: Told, command: Move) -> None:
     tell(Reset(4, 9), Move(4, 0, ACTION))
-    assert tell(command) == []
+    assert tell(command) == [(command.episode, 1, int(Refusal.UNKNOWN_EPISODE))]
     assert tell.rig.deeds == ["begin 9", "move"]
-    assert tell.rig.diagnostics.drops[reason] == 1
+    assert tell(Move(4, 1, ACTION)) == [(4, 2, 0)]
+
+
+def test_future_commands_are_dropped_and_counted(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    assert tell(Move(4, 7, ACTION)) == []
+    assert tell.rig.deeds == ["begin 9", "move"]
+    assert tell.rig.diagnostics.drops["command of another step"] == 1
+
+
+def test_answers_carry_the_token_of_the_run_and_what_was_executed(tell: Told) -> None:
+    for command in (Reset(4, 9, "a run"), Move(4, 0, ACTION, "a run"), Move(4, 1, np.array([0.4, 0.0]), "a run")):
+        tell.rig._on_command(command)
+    assert [answer.run for answer in tell.answers.messages] == ["a run"] * 3
+    assert [list(answer.executed) for answer in tell.answers.messages] == [[], ACTION.tolist(), []]
+
+
+def test_the_same_episode_of_another_arbiter_begins_anew(tell: Told) -> None:
+    tell(Reset(4, 9, "a run"), Reset(4, 9, "a run"))
+    assert tell.rig.deeds == ["begin 9"]
+    tell(Reset(4, 9, "another run"))
+    assert tell.rig.deeds == ["begin 9", "begin 9"]
 
 
 def test_stale_commands_are_dropped_and_counted(tell: Told) -> None:
@@ -115,7 +129,7 @@ def test_stale_commands_are_dropped_and_counted(tell: Told) -> None:
 
 
 def test_nothing_moves_before_the_first_reset(tell: Told) -> None:
-    assert tell(Move(0, 0, ACTION)) == []
+    assert tell(Move(0, 0, ACTION)) == [(0, 0, int(Refusal.UNKNOWN_EPISODE))]
     assert tell.rig.deeds == []
 
 
@@ -177,7 +191,46 @@ def test_what_was_under_way_does_not_go_on_after_an_emergency_stop(tell: Told) -
     tell(Reset(4, 9), Move(4, 0, ACTION))
     tell.rig._on_emergency_stop(SetBool.Request(data=True), SetBool.Response())
     tell.rig._on_emergency_stop(SetBool.Request(data=False), SetBool.Response())
-    assert tell(Move(4, 1, ACTION)) == []
+    assert tell(Move(4, 1, ACTION)) == [(4, 1, int(Refusal.INTERRUPTED))]
+
+
+def test_a_stop_during_a_move_is_told_as_such_until_it_is_released(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    tell(Move(4, 0, ACTION))
+    tell.rig._on_emergency_stop(SetBool.Request(data=True), SetBool.Response())
+    assert tell(Move(4, 0, ACTION)) == [(4, 0, int(Refusal.EMERGENCY_STOP))]
+
+
+def test_the_workspace_cannot_be_left_by_interrupted_moves(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, np.array([0.3, 0.0])))
+    for _ in range(8):
+        tell.rig.busy = True
+        tell(Move(4, 1, np.array([0.3, 0.0])), Hold(4, 1))
+        tell.rig.busy = False
+    assert tell.rig.deeds.count("move") == 2
+    assert np.abs(tell.rig.where).max() <= 1.0
+    assert tell(Move(4, 1, ACTION)) == [(4, 1, int(Refusal.INTERRUPTED))]
+    assert tell(Reset(5, 9), Move(5, 0, ACTION)) == [(5, 0, 0), (5, 1, 0)]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_reset_repeated_after_an_interrupted_move_is_a_real_one(tell: Told, held: bool) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    tell(Move(4, 0, ACTION), *([Hold(4, 0)] if held else []))
+    tell.rig.busy = False
+    assert tell(Reset(4, 9)) == [(4, 0, 0)]
+    assert tell.rig.deeds == ["begin 9", "move", "hold", "begin 9"]
+    assert tell.rig.where.tolist() == [0.0, 0.0]
+
+
+def test_a_reset_that_was_held_is_made_anew(tell: Told) -> None:
+    tell.rig.busy = True
+    tell(Reset(4, 9), Reset(4, 9), Hold(4, 0))
+    tell.rig.busy = False
+    assert tell(Reset(4, 9)) == [(4, 0, 0)]
+    assert tell.rig.deeds == ["begin 9", "hold", "begin 9"]
 
 
 def test_hold_stops_a_move_under_way(tell: Told) -> None:

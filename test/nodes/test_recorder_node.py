@@ -45,10 +45,10 @@ class Fed:
     def __call__(self, *records: Step | Episode) -> list[tuple[str, int, int]]:
         for record in records:
             if isinstance(record, Step):
-                self.node._on_step((record, self.run, encode_step(record, frame_id=self.run)))
+                self.node._on_step((record, self.run, encode_step(record)))
             else:
                 end = EpisodeEnd.of(record)
-                self.node._on_episode((end, self.run, encode_episode(end, frame_id=self.run)))
+                self.node._on_episode((end, self.run, encode_episode(end)))
         kept = self.receipts.take()
         return [(ReceiptKind(receipt.kind).name, receipt.episode, receipt.step) for receipt in kept]
 
