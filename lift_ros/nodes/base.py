@@ -32,7 +32,7 @@ from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
 from lift_ros.graph.transport import discovery_range
 from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
-from lift_ros.nodes.executor import SPIN_SECONDS, make_executor, ros
+from lift_ros.nodes.executor import SPIN_SECONDS, make_executor, ros, with_sender
 from lift_ros.nodes.senders import ANYONE, Presence, Roles, Senders, Verdict
 
 # How long a node that was told to end may go on finishing what it has begun.
@@ -165,7 +165,8 @@ class LiftNode(Node):
                 self.drop(f"malformed {topic}", str(error))
                 return None
 
-        self.create_subscription(kind, topic, receive if roles is None else receive_from, profile, raw=True)
+        callback = receive if roles is None else with_sender(receive_from)
+        self.create_subscription(kind, topic, callback, profile, raw=True)
 
     def _heeds(self, topic: str, content: Any, info: Any, roles: Roles) -> bool:
         role, graph = roles.of(content), self._values.get("graph", "")

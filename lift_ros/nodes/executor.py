@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -40,6 +41,19 @@ def make_executor(logger: Any) -> Executor:
         )
         return SingleThreadedExecutor()
     return EventsExecutor()
+
+
+def with_sender(receive: Callable[[bytes, Any], None]) -> Callable[..., None]:
+    """Return a callback for raw messages that is told who sent each; the information is what `rclpy` calls it.
+
+    Executors give message and information as two arguments, but EventsExecutor as one pair (rclpy 7.1.6 and 9.1.2).
+    """
+
+    def callback(*received: Any) -> None:
+        receive(*(received if len(received) == 2 else received[0]))
+
+    callback.__signature__ = inspect.signature(receive)  # type: ignore[attr-defined]  # by which rclpy knows the kind
+    return callback
 
 
 def spin(executor: Executor, should_stop: Callable[[], bool]) -> None:

@@ -6,6 +6,7 @@ identity cannot: the middleware attaches it to every message.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
@@ -18,6 +19,7 @@ from std_msgs.msg import Empty
 
 from lift_ros.collection.exchange import Ready
 from lift_ros.graph import qos
+from lift_ros.nodes.executor import with_sender
 
 PRESENCE_SECONDS = 0.5
 # A killed process stays in the graph for 20 s; one that used to say that it is there, and says so no more, is gone.
@@ -84,7 +86,7 @@ class Senders:
         self._pinned: dict[tuple[str, Hashable], bytes] = {}
         self._heard: dict[bytes, float] = {}  # when a process last said that it is there, or was first looked for
         self._looked: dict[str, tuple[float, list[Sender]]] = {}  # by topic
-        node.create_subscription(Empty, qos.PRESENCE, self._on_presence, qos.VIEW, raw=True)
+        node.create_subscription(Empty, qos.PRESENCE, with_sender(self._on_presence), qos.VIEW, raw=True)
 
     def _on_presence(self, _data: bytes, info: Any) -> None:
         self._heard[_identity(info)[:_PARTICIPANT]] = time.monotonic()
@@ -125,7 +127,7 @@ class Senders:
 
     def _known(self, topic: str) -> list[Sender]:
         now = time.monotonic()
-        looked, known = self._looked.get(topic, (now - LOOK_SECONDS, []))
+        looked, known = self._looked.get(topic, (-math.inf, []))
         if now - looked >= LOOK_SECONDS:
             known = [
                 Sender(bytes(info.endpoint_gid), f"{info.node_namespace.rstrip('/')}/{info.node_name}")
