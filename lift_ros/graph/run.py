@@ -93,8 +93,7 @@ def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s
         return interrupted() or view.reader_gone
 
     with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
-        watched = [*rows, NodeEntry(MONITOR, {"graph": options.token})]
-        specs = process_specs(watched, options.namespace, Path(folder), settings)
+        specs = process_specs(rows, options.namespace, Path(folder), settings)
         log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log) as supervisor:
             supervisor.run(should_stop)
@@ -121,6 +120,8 @@ def process_specs(
     rows: Iterable[NodeEntry], namespace: str, folder: Path, settings: Mapping[str, str]
 ) -> list[ProcessSpec]:
     """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
+    rows = list(rows)
+    monitor = NodeEntry(MONITOR, {"graph": token for row in rows if (token := row.parameters.get("graph"))})
     environment = {
         **settings,
         "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",
@@ -135,7 +136,7 @@ def process_specs(
             quiet=row.executable == MONITOR,
             environment=environment,
         )
-        for row in rows
+        for row in (*rows, monitor)
     ]
 
 
