@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from lift_ros import __version__
 from lift_ros.errors import UserError
+from lift_ros.processes import heed_interrupts
 
 COMMANDS = {
     "doctor": "check this machine and say what is missing",
@@ -75,6 +76,7 @@ def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run `lift` and return its exit status; where nobody reads its output any more, as with `| head`, it just ends."""
+    heed_interrupts()
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.console import fold
+from lift_ros.processes import module_command
 
 INDENT = " " * 24
-PROBE = [sys.executable, "-m", "lift_ros.nodes.doctor_probe"]
+PROBE = module_command("lift_ros.nodes.doctor_probe")
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_SECONDS = 120.0
 GIGABYTE = 1e9
@@ -85,7 +86,7 @@ def ros_facts() -> dict[str, str]:
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Whether this Python is new enough."""
-    status, remedy = (BAD, "use Python 3.10 or newer") if version < (3, 10) else (OK, "")
+    status, remedy = (BAD, "use Python 3.11 or newer") if version < (3, 11) else (OK, "")
     return Finding("Python", status, f"{platform.python_version()} ({sys.prefix})", remedy)
 
 
@@ -159,7 +160,7 @@ def check_torch() -> Finding:
         "print(json.dumps([torch.__version__, torch.get_num_threads(), d3rlpy.__version__]))"
     )
     try:
-        version, threads, d3rlpy = ask([sys.executable, "-c", program])
+        version, threads, d3rlpy = ask([sys.executable, "-P", "-c", program])
     except ProbeFailed as error:
         return Finding("torch", WARN, str(error), "needed for training only: pip install torch==2.13.0 d3rlpy==2.8.1")
     return Finding("torch", OK, f"{version} on {threads} of {os.cpu_count()} threads, d3rlpy {d3rlpy}")
@@ -175,7 +176,7 @@ def check_mujoco() -> Finding:
     failures = []
     for backend in [named] if named else ["egl", "osmesa"]:
         try:
-            version = ask([sys.executable, "-c", program], MUJOCO_GL=backend)
+            version = ask([sys.executable, "-P", "-c", program], MUJOCO_GL=backend)
             return Finding("MuJoCo rendering", OK, f"{backend} (MuJoCo {version})")
         except ProbeFailed as error:
             failures.append(f"{backend}: {error}")

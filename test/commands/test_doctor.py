@@ -33,8 +33,8 @@ def built_from(folder: Path) -> dict[str, str]:
 
 
 def test_old_python_is_bad() -> None:
-    assert checks.check_python((3, 9)).status == BAD
-    assert checks.check_python((3, 10)).status == OK
+    assert checks.check_python((3, 10)).status == BAD
+    assert checks.check_python((3, 11)).status == OK
 
 
 def test_ros_is_named() -> None:
