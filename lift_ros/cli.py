@@ -28,6 +28,7 @@ COMMANDS = {
     "import": "turn an existing bag into a run",
     "export": "write a run as Minari dataset or a model as ONNX",
     "report": "write the HTML report of a run",
+    "security": "print the SROS 2 policy of a graph, for DDS security",
     "completion": "print what makes bash or zsh complete commands, options and scenarios",
 }
 _UNKNOWN_OPTION = "unrecognized arguments: "  # how argparse begins what it says of it

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 _PR_SET_PDEATHSIG = 1
+_SAFE_PATH = "PYTHONSAFEPATH"  # the same as `-P`
 
 
 def module_command(name: str) -> list[str]:
     """Return the command that runs a module; with `-P` no file of the current folder is taken for its imports."""
     return [sys.executable, "-P", "-m", name]
+
+
+@contextlib.contextmanager
+def spawned_safely() -> Iterator[None]:
+    """Let what `multiprocessing` starts inside take no file of the current folder for its imports either."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def end_with_parent(sent: signal.Signals) -> None:

@@ -15,6 +15,7 @@ from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph.domains import check_room, given_domain, reserved_domain
+from lift_ros.graph.enclaves import enclave_words, is_secured
 from lift_ros.graph.isolation import private_network
 from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
@@ -51,6 +52,8 @@ def meeting_settings(plant: str) -> Iterator[dict[str, str]]:
     which is reserved until the block ends.
     """
     given = given_domain()
+    if given is None and is_secured():
+        given = 0  # permissions name the domain that they are for, and this is what `ros2 security` writes unless told
     if plant == HARDWARE:
         yield {DOMAIN: str(given or 0)}
     elif given is not None:
@@ -160,7 +163,7 @@ def namespace_of(name: str) -> str:
 def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
     """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
     command = [*module_command("lift_ros.nodes"), executable, "--ros-args"]
-    command += ["-r", f"__ns:={namespace_of(namespace)}"]
+    command += ["-r", f"__ns:={namespace_of(namespace)}", *enclave_words(namespace, executable)]
     if parameters:
         path = folder / f"{executable}.yaml"
         path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))

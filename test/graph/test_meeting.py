@@ -15,7 +15,7 @@ PLACE = Place("/lift", 7, "SUBNET")
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (DOMAIN, RANGE):
+    for name in (DOMAIN, RANGE, "ROS_SECURITY_ENABLE"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -34,6 +34,12 @@ def test_simulated_graphs_stay_on_this_machine_in_domains_of_their_own(monkeypat
     monkeypatch.setenv(DOMAIN, "0")
     with meeting_settings(SIMULATOR) as settings:
         assert settings == {DOMAIN: "0", RANGE: "LOCALHOST"}
+
+
+def test_with_security_a_graph_stays_in_the_domain_of_its_permissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
+    with meeting_settings(SIMULATOR) as settings:
+        assert settings[DOMAIN] == "0"
 
 
 def test_where_nobody_is_the_sentence_names_topic_namespace_domain_range_and_remedy() -> None:

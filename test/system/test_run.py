@@ -146,6 +146,26 @@ def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:
     process.stdout.close()
 
 
+def test_an_isolated_graph_collects_where_nobody_sees_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ["--scenario", "po-none-d2", "--out", run, "--episodes", 2, "--p", 0]
+    process = start_lift("run", *words, "--isolated")
+    output = finish(process)
+    if "allows no private network" in output:
+        assert process.returncode == 2
+        pytest.skip(output)
+    assert process.returncode == 0, output
+    assert "the graph has a network of its own" in output
+    assert [episode.outcome for episode in read_run(run)] == [Outcome.REACHED] * 2
+
+
+def test_an_isolated_graph_has_no_use_for_hardware_outside(tmp_path: Path) -> None:
+    words = ["--scenario", "po-none-d2", "--out", tmp_path / "run", "--plant", "hardware"]
+    process = start_lift("run", *words, "--isolated")
+    assert "--isolated keeps everybody out, also your plant node" in finish(process)
+    assert process.returncode == 2
+
+
 def _nodes_of(domain: str) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
