@@ -14,9 +14,9 @@ from lift_ros.graph.transport import DOMAIN
 LAST_DOMAIN = 232  # above it the ports of a domain do not exist
 # Above 101 the ports of a domain reach into those that Linux hands out to anybody; 0 is where strangers meet.
 OWN_DOMAINS = range(1, 101)
-# On loopback a node announces itself to so many others (`maxInitialPeersRange` of our profile); without that limit DDS
-# itself gives up after as many.
-LOOPBACK_ROOM, ROOM = 64, 100
+# On loopback a node announces itself to so many others (`maxInitialPeersRange` of our profile); beyond
+# this machine there is no such limit, but Fast DDS looks at so many ports for a free one and then goes on without.
+LOOPBACK_ROOM, ROOM = 64, 101
 _FIRST_PORT, _PORTS_PER_DOMAIN, _FIRST_UNICAST = 7400, 250, 10
 _TABLES = ("/proc/net/udp", "/proc/net/udp6")
 

@@ -15,6 +15,13 @@ from lift_ros.bags.reader import RunReader, read_run
 from lift_ros.collection.records import Outcome
 
 WAIT_S = 380
+STUCK = """
+def stuck(observation):
+    open("stuck", "w").close()
+    while True:
+        pass
+    yield observation
+"""
 
 
 def start_lift(*words: object) -> subprocess.Popen[str]:
@@ -139,6 +146,27 @@ def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     deadline = time.monotonic() + WAIT_S
+    while _nodes_of(os.environ["ROS_DOMAIN_ID"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_a_stuck_routine_dies_with_lift_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_routine.py").write_text(STUCK)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    process = start_lift(
+        "run", "--scenario", "po-none-d2", "--out", tmp_path / "run", "--episodes", 1, "--p", 0,
+        "--set", "logging_policy.policy=my_routine:stuck",
+    )  # fmt: skip
+    deadline = time.monotonic() + WAIT_S
+    while not (tmp_path / "stuck").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
     while _nodes_of(os.environ["ROS_DOMAIN_ID"]):
         assert time.monotonic() < deadline
         time.sleep(0.2)
