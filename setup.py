@@ -95,7 +95,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],
-    python_requires=">=3.10",
+    python_requires=">=3.11",
     package_dir={"": "."},
     packages=find_packages(include=["lift_ros", "lift_ros.*"], exclude=["lift_ros.msg*"]),
     package_data={"": ["py.typed", "*.html", "*.yaml"]},

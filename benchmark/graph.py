@@ -20,9 +20,9 @@ from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.loop import run_episode
 from lift_ros.collection.records import Mode
-from lift_ros.graph.run import meeting_settings, own_domain, process_specs
+from lift_ros.graph.run import meeting_settings, process_specs
 from lift_ros.graph.supervisor import Supervisor
-from lift_ros.graph.table import GraphOptions, graph_nodes
+from lift_ros.graph.table import SIMULATOR, GraphOptions, graph_nodes
 from lift_ros.scenario import load_scenario
 
 SCENARIO = "po-blend-d2"
@@ -47,8 +47,8 @@ class Measured:
 
 def graph(options: GraphOptions, usage: dict[str, Usage] | None = None, sample_every: float = 1.0) -> None:
     """Run a graph to its end; sample the memory of its processes where asked to."""
-    with tempfile.TemporaryDirectory() as folder:
-        specs = process_specs(graph_nodes(options), options.namespace, Path(folder), meeting_settings(options.plant))
+    with tempfile.TemporaryDirectory() as folder, meeting_settings(options.plant) as settings:
+        specs = process_specs(graph_nodes(options), options.namespace, Path(folder), settings)
         with Supervisor(specs[:-1], log=lambda _: None, colour=False) as supervisor:  # the last one only watches
             while not _until(supervisor, sample_every):
                 if usage is not None:
@@ -83,17 +83,20 @@ def measure(run: Path) -> Measured:
 
 def bare_chain(steps: int, dim: int = 2, *, recorder: bool = False) -> Measured:
     """Run the chain with empty callbacks, one process per role."""
-    environment = {**os.environ, "ROS_DOMAIN_ID": str(own_domain()), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     command = [sys.executable, "-m", "benchmark.bare_chain"]
     words = [str(steps), str(dim), *(["recorder"] if recorder else [])]
     roles = ["arbiter", "policy", *(["recorder"] if recorder else [])]
-    others = [subprocess.Popen([*command, role, *words], env=environment) for role in roles]
-    try:
-        plant = subprocess.run([*command, "plant", *words], env=environment, capture_output=True, text=True, check=True)
-    finally:
-        for process in others:
-            process.kill()
-            process.wait()
+    with meeting_settings(SIMULATOR) as settings:
+        environment = {**os.environ, **settings}
+        others = [subprocess.Popen([*command, role, *words], env=environment) for role in roles]
+        try:
+            plant = subprocess.run(
+                [*command, "plant", *words], env=environment, capture_output=True, text=True, check=True
+            )
+        finally:
+            for process in others:
+                process.kill()
+                process.wait()
     latencies = np.array(json.loads(plant.stdout.splitlines()[-1]))
     return Measured(len(latencies), float(latencies.sum()), 1e3 * latencies)
 
@@ -195,15 +198,16 @@ def side_by_side(folder: Path, episodes: int) -> str:
             "import sys; from pathlib import Path; from benchmark.graph import graph, options_for; "
             "graph(options_for(Path(sys.argv[1]), int(sys.argv[2]), namespace=sys.argv[3], seed=int(sys.argv[4])))"
         )
-        environment = {**os.environ, "ROS_DOMAIN_ID": str(own_domain())}
         runs = [folder / f"beside{count}_{number}" for number in range(count)]
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", code, str(run), str(episodes), f"graph{number}", str(number)], env=environment
-            )
-            for number, run in enumerate(runs)
-        ]
-        assert [process.wait(WAIT_S) for process in processes] == [0] * count
+        with meeting_settings(SIMULATOR) as settings:
+            processes = [
+                subprocess.Popen(
+                    [sys.executable, "-c", code, str(run), str(episodes), f"graph{number}", str(number)],
+                    env={**os.environ, **settings},
+                )
+                for number, run in enumerate(runs)
+            ]
+            assert [process.wait(WAIT_S) for process in processes] == [0] * count
         measured = [measure(run) for run in runs]
         latencies = np.concatenate([item.latencies for item in measured])
         rows.append((count, sum(item.rate for item in measured), *np.percentile(latencies, [50, 99]), latencies.max()))

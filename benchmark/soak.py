@@ -9,6 +9,7 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,16 +58,24 @@ def run_graph_for(
         p=0.0,
         parameters={"positioning_simulator": {"step_time": step_time}, "recorder": {"episodes_per_file": 100}},
     )
-    specs = process_specs(graph_nodes(options), options.namespace, folder, meeting_settings(options.plant))
-    usage = {spec.name: Usage() for spec in specs}
-    with Supervisor(specs, log=lambda _: None, colour=False) as supervisor, stop_on_signals() as interrupted:
+    with meeting_settings(options.plant) as settings, stop_on_signals() as interrupted:
+        specs = process_specs(graph_nodes(options), options.namespace, folder, settings)
+        usage = {spec.name: Usage() for spec in specs}
+        supervisor = Supervisor(specs, log=lambda _: None, colour=False)
+        _sample(supervisor, usage, minutes, interval, interrupted)
+    return usage, run, supervisor.restarts
+
+
+def _sample(
+    supervisor: Supervisor, usage: dict[str, Usage], minutes: float, interval: float, interrupted: Callable[[], bool]
+) -> None:
+    with supervisor:
         began = time.monotonic()
         while time.monotonic() - began < 60 * minutes and not interrupted():
             due = time.monotonic() + interval
             supervisor.run(lambda due=due: interrupted() or time.monotonic() >= due)
             for name, item in usage.items():
                 item.sample(supervisor.pid(name))
-    return usage, run, supervisor.restarts
 
 
 def step_times(run: Path) -> tuple[np.ndarray, int]:

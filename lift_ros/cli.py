@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from lift_ros import __version__
 from lift_ros.errors import UserError
+from lift_ros.processes import heed_interrupts
 
 COMMANDS = {
     "doctor": "check this machine and say what is missing",
@@ -27,6 +28,7 @@ COMMANDS = {
     "import": "turn an existing bag into a run",
     "export": "write a run as Minari dataset or a model as ONNX",
     "report": "write the HTML report of a run",
+    "security": "print the SROS 2 policy of a graph, for DDS security",
     "completion": "print what makes bash or zsh complete commands, options and scenarios",
 }
 _UNKNOWN_OPTION = "unrecognized arguments: "  # how argparse begins what it says of it
@@ -75,6 +77,7 @@ def build_parser(selected: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run `lift` and return its exit status; where nobody reads its output any more, as with `| head`, it just ends."""
+    heed_interrupts()
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)

@@ -3,61 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import random
 import signal
-import socket
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
+from lift_ros.graph.domains import reserved_domain
 from lift_ros.graph.transport import transport_settings
 
-# Above 100 the ports of a domain reach into those that the system hands out to anybody.
-DOMAINS = range(1, 101)
 MARK = "LIFT_ROS_TEST"
-
-
-def _ports_free(domain: int) -> bool:
-    """Whether nobody, ourselves excluded by the lock, listens on the first ports that DDS takes for a domain."""
-    first = 7400 + 250 * domain
-    for port in (first + 10, first + 11, first + 12, first + 13):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.bind(("", port))
-            except OSError:
-                return False
-    return True
-
-
-def _try_lock(path: Path) -> IO[str] | None:
-    lock = path.open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        return None
-    return lock
-
-
-@contextlib.contextmanager
-def own_domain() -> Iterator[int]:
-    """Reserve a domain against all other tests on this machine; the system frees it when this process ends."""
-    folder = Path(tempfile.gettempdir()) / f"lift_ros_domains_{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
-        lock = _try_lock(folder / str(domain))
-        if lock is None:
-            continue
-        with lock:
-            if _ports_free(domain):
-                yield domain
-                return
-    raise RuntimeError("All ROS domains from 1 to 100 are in use on this machine.")
 
 
 def _marked_processes(mark: str) -> list[int]:
@@ -90,7 +46,7 @@ def end_processes(mark: str) -> list[int]:
 def isolated() -> Iterator[int]:
     """Run what is inside in a domain of its own on loopback alone; processes it leaves behind are killed."""
     mark = uuid.uuid4().hex
-    with own_domain() as domain:
+    with reserved_domain() as domain:
         settings = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", MARK: mark}
         before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)

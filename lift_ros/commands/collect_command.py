@@ -25,6 +25,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import LEARNED, UncertaintyModel
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.protocol import Policy
+from lift_ros.processes import spawned_safely
 from lift_ros.scenario import COLLECTION_KEYS, Scenario, load_scenario
 from lift_ros.training.options import preset
 from lift_ros.training.preflight import check_runs
@@ -85,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
     try:
-        with RunWriter(arguments.out, plan.facts(scenario, seed=arguments.seed, made_by="collect")) as writer:
+        facts = plan.facts(scenario, seed=arguments.seed, made_by="collect")
+        with RunWriter(arguments.out, facts) as writer, spawned_safely():
             if writer.next_episode >= episodes:
                 print(full_run(arguments.out, writer.next_episode, episodes))
                 return 0

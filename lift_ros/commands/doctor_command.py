@@ -18,9 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.console import fold
+from lift_ros.errors import UserError
+from lift_ros.graph.domains import LAST_DOMAIN
+from lift_ros.graph.enclaves import is_secured
+from lift_ros.graph.isolation import private_network
+from lift_ros.graph.transport import DOMAIN, LOCALHOST, RANGE, discovery_range
+from lift_ros.processes import module_command
 
 INDENT = " " * 24
-PROBE = [sys.executable, "-m", "lift_ros.nodes.doctor_probe"]
+PROBE = module_command("lift_ros.nodes.doctor_probe")
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_SECONDS = 120.0
 GIGABYTE = 1e9
@@ -28,9 +34,8 @@ DISK_LOW = 2 * GIGABYTE
 DISK_NEEDED = 0.2 * GIGABYTE
 # Above it the ports of a domain reach into those that Linux hands out to anybody.
 LAST_SAFE_DOMAIN = 101
-LAST_DOMAIN = 232
 RANGES = ("LOCALHOST", "SUBNET", "SYSTEM_DEFAULT", "OFF")
-RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+STRATEGY = "ROS_SECURITY_STRATEGY"
 OK, WARN, BAD = "ok", "warn", "bad"  # how much a finding matters: `bad` stops collecting, `warn` does not
 
 
@@ -85,7 +90,7 @@ def ros_facts() -> dict[str, str]:
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Whether this Python is new enough."""
-    status, remedy = (BAD, "use Python 3.10 or newer") if version < (3, 10) else (OK, "")
+    status, remedy = (BAD, "use Python 3.11 or newer") if version < (3, 11) else (OK, "")
     return Finding("Python", status, f"{platform.python_version()} ({sys.prefix})", remedy)
 
 
@@ -115,7 +120,7 @@ def check_round_trip(facts: dict[str, str]) -> Finding:
     if "definitions" not in facts:
         return Finding("DDS round trip", BAD, "not tried without ROS and messages", "mend these first")
     try:
-        measured = ask([*PROBE, "round_trips"], **{RANGE: "LOCALHOST"})
+        measured = ask([*PROBE, "round_trips"], **{RANGE: LOCALHOST})
     except ProbeFailed as error:
         remedy = "let UDP pass on the interface lo (firewall, container), and check that /dev/shm can be written"
         return Finding("DDS round trip", BAD, str(error), remedy)
@@ -125,8 +130,8 @@ def check_round_trip(facts: dict[str, str]) -> Finding:
 
 def check_discovery() -> Finding:
     """Whom nodes started from this shell will meet."""
-    domain = os.environ.get("ROS_DOMAIN_ID") or "0"
-    reach = os.environ.get(RANGE) or "SUBNET"
+    domain = os.environ.get(DOMAIN) or "0"
+    reach = discovery_range()
     number = int(domain) if domain.isdigit() else LAST_DOMAIN + 1
     public = f"others in this network can join in: export {RANGE}=LOCALHOST if that is not wanted"
     troubles = [
@@ -134,11 +139,41 @@ def check_discovery() -> Finding:
         (reach not in RANGES, BAD, f"set {RANGE} to one of {', '.join(RANGES)}"),
         (reach == "OFF", BAD, f"nodes cannot meet: export {RANGE}=LOCALHOST"),
         (number > LAST_SAFE_DOMAIN, WARN, f"its ports may be taken: set ROS_DOMAIN_ID to at most {LAST_SAFE_DOMAIN}"),
-        (reach != "LOCALHOST", WARN, public),
+        (reach != LOCALHOST, WARN, public),
         (True, OK, ""),
     ]
     status, remedy = next(entry for true, *entry in troubles if true)
     return Finding("discovery", status, f"domain {domain}, range {reach}", remedy)
+
+
+def check_protection(facts: dict[str, str]) -> Finding:
+    """Whether DDS security, a private network or at least the border of this machine keeps strangers out of a graph."""
+    try:
+        with private_network():
+            isolation = "`lift run --isolated` gives a graph a network of its own"
+    except UserError as error:
+        isolation = str(error).partition(";")[0]
+    security, secured = _look_at_security(facts)
+    reach = discovery_range()
+    local = reach == LOCALHOST
+    where = "nodes stay on this machine, where every process can join" if local else f"nodes look for others: {reach}"
+    found = f"DDS security {security}; {isolation}; {where}"
+    remedy = "" if local or secured else f"export {RANGE}=LOCALHOST, or see docs/security.md for keys"
+    return Finding("protection", OK if local or secured else WARN, found, remedy)
+
+
+def _look_at_security(facts: dict[str, str]) -> tuple[str, bool]:
+    """Return how it stands with DDS security, and whether it protects nodes started from this shell."""
+    try:
+        available = "error" not in facts and bool(ask([*PROBE, "security"], **{RANGE: LOCALHOST}))
+    except ProbeFailed as error:
+        return f"could not be tried ({error})", False
+    if not available:
+        return "is not part of this ROS", False
+    if not is_secured():
+        return "is there, but off", False
+    enforced = os.environ.get(STRATEGY) == "Enforce"
+    return ("is on", True) if enforced else (f"is on, but nodes without keys join: export {STRATEGY}=Enforce", False)
 
 
 def check_disk(folder: Path) -> Finding:
@@ -159,7 +194,7 @@ def check_torch() -> Finding:
         "print(json.dumps([torch.__version__, torch.get_num_threads(), d3rlpy.__version__]))"
     )
     try:
-        version, threads, d3rlpy = ask([sys.executable, "-c", program])
+        version, threads, d3rlpy = ask([sys.executable, "-P", "-c", program])
     except ProbeFailed as error:
         return Finding("torch", WARN, str(error), "needed for training only: pip install torch==2.13.0 d3rlpy==2.8.1")
     return Finding("torch", OK, f"{version} on {threads} of {os.cpu_count()} threads, d3rlpy {d3rlpy}")
@@ -175,7 +210,7 @@ def check_mujoco() -> Finding:
     failures = []
     for backend in [named] if named else ["egl", "osmesa"]:
         try:
-            version = ask([sys.executable, "-c", program], MUJOCO_GL=backend)
+            version = ask([sys.executable, "-P", "-c", program], MUJOCO_GL=backend)
             return Finding("MuJoCo rendering", OK, f"{backend} (MuJoCo {version})")
         except ProbeFailed as error:
             failures.append(f"{backend}: {error}")
@@ -193,6 +228,7 @@ def examine(bags: Path) -> Iterator[Finding]:
     for check in (check_ros, check_messages, check_round_trip):
         yield check(facts)
     yield check_discovery()
+    yield check_protection(facts)
     yield check_disk(bags)
     yield check_torch()
     yield check_mujoco()

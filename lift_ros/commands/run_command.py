@@ -38,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
     )
     parser.add_argument("--namespace", default="lift", help="namespace of the graph (default: lift)")
+    parser.add_argument(
+        "--isolated", action="store_true", help="give the graph a network of its own, which nobody else can join"
+    )
     example = "set a node's parameter, for example augmentor.delay=0.1; may be repeated"
     parser.add_argument("--set", action="append", default=[], metavar="NODE.NAME=VALUE", help=example)
 
@@ -48,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_collection_options(arguments)
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
     options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
-    result = run_graph(options, show_logs=not arguments.quiet)
+    result = run_graph(options, isolated=arguments.isolated, show_logs=not arguments.quiet)
     if result.full:
         print(full_run(arguments.run, result.recorded, result.wanted))
         return 0

@@ -10,6 +10,7 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetEn
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from lift_ros.graph.enclaves import enclave_words
 from lift_ros.graph.launch_arguments import ARGUMENTS, graph_options
 from lift_ros.graph.table import describe_graph, graph_nodes
 
@@ -39,6 +40,7 @@ def _node(row: Any, given: Mapping[str, str]) -> Node:
         executable=row.executable,
         namespace=given["namespace"],
         parameters=[dict(row.parameters), *extra],
+        ros_arguments=enclave_words(given["namespace"], row.executable),
         output="screen",
         respawn=not row.ends_graph,
         respawn_delay=1.0,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +14,18 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
+from lift_ros.graph.domains import check_room, given_domain, reserved_domain
+from lift_ros.graph.enclaves import enclave_words, is_secured
+from lift_ros.graph.isolation import private_network
 from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 from lift_ros.graph.table import HARDWARE, GraphOptions, NodeEntry, describe_graph, graph_nodes
-from lift_ros.graph.transport import DOMAIN, RANGE, discovery_range
+from lift_ros.graph.transport import DOMAIN, LOCALHOST, RANGE, discovery_range
+from lift_ros.processes import module_command
 
 RESTARTS = 5
-LAST_DOMAIN = 232  # above it the ports of a domain do not exist
 MONITOR = "monitor"  # what it prints is for the live view, not for the log
 
 
@@ -43,64 +44,80 @@ class GraphResult:
         return 0 < self.wanted <= self.recorded
 
 
-def own_domain() -> int:
-    """Return the user's ROS domain, or one that follows from this process, so that two runs do not meet."""
-    given = _given_domain()
-    return 1 + os.getpid() % 100 if given is None else given
+@contextmanager
+def meeting_settings(plant: str) -> Iterator[dict[str, str]]:
+    """Yield the environment in which the graph's nodes meet: with hardware the user's, whose plant node is there.
 
-
-def meeting_settings(plant: str) -> dict[str, str]:
-    """Return the environment in which the graph's nodes meet: with hardware the user's, whose plant node is there.
-
-    A simulated graph needs nobody else, so it stays on this machine and where nothing is set in a domain of its own.
+    A simulated graph needs nobody else, so it stays on this machine, and where nothing is set in a domain of its own,
+    which is reserved until the block ends.
     """
+    given = given_domain()
+    if given is None and is_secured():
+        given = 0  # permissions name the domain that they are for, and this is what `ros2 security` writes unless told
     if plant == HARDWARE:
-        return {DOMAIN: str(_given_domain() or 0)}
-    return {DOMAIN: str(own_domain()), RANGE: "LOCALHOST"}
+        yield {DOMAIN: str(given or 0)}
+    elif given is not None:
+        yield {DOMAIN: str(given), RANGE: LOCALHOST}
+    else:
+        with reserved_domain() as domain:
+            yield {DOMAIN: str(domain), RANGE: LOCALHOST}
 
 
-def _given_domain() -> int | None:
-    given = os.environ.get(DOMAIN, "")
-    if given and not (given.isdecimal() and int(given) <= LAST_DOMAIN):
-        raise UserError(f"{DOMAIN} is {given!r}; allowed: a whole number from 0 to {LAST_DOMAIN}, or unset it for 0")
-    return int(given) if given else None
-
-
-def run_graph(options: GraphOptions, *, show_logs: bool = True, plain_interval_s: float = 5.0) -> GraphResult:
+def run_graph(
+    options: GraphOptions, *, isolated: bool = False, show_logs: bool = True, plain_interval_s: float = 5.0
+) -> GraphResult:
     """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
+    if isolated and options.plant == HARDWARE:
+        raise UserError("--isolated keeps everybody out, also your plant node; it is for simulated graphs")
     rows = graph_nodes(options)
     before = _recorded(options.run)
     wanted = int(next(row.parameters["episodes"] for row in rows if row.executable == "arbiter"))
     recorded = max(before, default=-1) + 1
     if 0 < wanted <= recorded:
         return GraphResult(True, Counter(), recorded, wanted)
-    settings = meeting_settings(options.plant)
     print(describe_graph(options), flush=True)
-    if options.plant == HARDWARE:
-        place = Place(namespace_of(options.namespace), int(settings[DOMAIN]), discovery_range())
-        print(f"your plant node is expected in {place}", flush=True)
-    starting = [row.executable for row in rows]
-    view = LiveView(wanted or None, starting=starting, plain_interval_s=plain_interval_s)
+    with ExitStack() as held:
+        settings, enter = _meeting(options, isolated, len(rows) + 1, held)
+        view = LiveView(wanted or None, starting=[row.executable for row in rows], plain_interval_s=plain_interval_s)
+        held.enter_context(closing(view))
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="lift-run-")))
+        interrupted = held.enter_context(stop_on_signals())
 
-    def on_line(name: str, line: str) -> None:
-        if name == MONITOR and (status := RunStatus.from_json(line)) is not None:
-            view.update(status)
-        elif line.endswith(UP):
-            view.node_up(name)
+        def on_line(name: str, line: str) -> None:
+            if name == MONITOR and (status := RunStatus.from_json(line)) is not None:
+                view.update(status)
+            elif line.endswith(UP):
+                view.node_up(name)
 
-    def should_stop() -> bool:
-        view.refresh()
-        return interrupted() or view.reader_gone
+        def should_stop() -> bool:
+            view.refresh()
+            return interrupted() or view.reader_gone
 
-    with closing(view), tempfile.TemporaryDirectory(prefix="lift-run-") as folder, stop_on_signals() as interrupted:
-        specs = process_specs(rows, options.namespace, Path(folder), settings)
+        specs = process_specs(rows, options.namespace, folder, settings)
         log = view.log if show_logs else lambda _line: None
-        with Supervisor(specs, on_line=on_line, log=log) as supervisor:
+        with Supervisor(specs, on_line=on_line, log=log, enter=enter) as supervisor:
             supervisor.run(should_stop)
             completed = not interrupted()
     if view.reader_gone:
         raise BrokenPipeError
     return GraphResult(completed, _outcomes(options.run, before), recorded, wanted)
+
+
+def _meeting(
+    options: GraphOptions, isolated: bool, nodes: int, held: ExitStack
+) -> tuple[dict[str, str], Callable[[], None]]:
+    """Return the environment in which the nodes meet and what each does first; say what a user must know of it."""
+    if isolated:
+        network = held.enter_context(private_network())
+        print(network, flush=True)
+        return {DOMAIN: "0", RANGE: LOCALHOST}, network.join
+    settings = held.enter_context(meeting_settings(options.plant))
+    reach = settings.get(RANGE) or discovery_range()
+    check_room(int(settings[DOMAIN]), nodes, loopback=reach == LOCALHOST)
+    if options.plant == HARDWARE:
+        place = Place(namespace_of(options.namespace), int(settings[DOMAIN]), reach)
+        print(f"your plant node is expected in {place}", flush=True)
+    return settings, lambda: None
 
 
 def _recorded(run: Path) -> set[int]:
@@ -147,8 +164,8 @@ def namespace_of(name: str) -> str:
 
 def node_command(executable: str, parameters: Mapping[str, Value], namespace: str, folder: Path) -> list[str]:
     """Return the command line of a node; JSON is YAML, so strings keep their type in the parameter file."""
-    command = [sys.executable, "-m", "lift_ros.nodes", executable, "--ros-args"]
-    command += ["-r", f"__ns:={namespace_of(namespace)}"]
+    command = [*module_command("lift_ros.nodes"), executable, "--ros-args"]
+    command += ["-r", f"__ns:={namespace_of(namespace)}", *enclave_words(namespace, executable)]
     if parameters:
         path = folder / f"{executable}.yaml"
         path.write_text(json.dumps({"/**": {"ros__parameters": dict(parameters)}}))

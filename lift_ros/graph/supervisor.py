@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import selectors
 import signal
@@ -15,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from lift_ros.errors import UserError
+from lift_ros.graph.guardian import Guardian
+from lift_ros.processes import end_with_parent
 
 BAD_INPUT = 2  # exit status with which a node refuses what a user gave it
 LINE_LIMIT = 65536  # bytes kept of a line without an end
-_PR_SET_PDEATHSIG = 1
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 
 
@@ -48,11 +48,6 @@ class GraphFailed(UserError):
     exit_status = 1
 
 
-def _die_with_parent() -> None:
-    """Make the kernel end this child when its supervisor dies, however that happens."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-
 @dataclass(eq=False)
 class Supervisor:
     """Starts processes in the given order and ends them in the same one: what asks stops before what answers."""
@@ -64,6 +59,7 @@ class Supervisor:
     colour: bool = field(default_factory=lambda: sys.stdout.isatty())
     grace_s: float = 10.0
     restart_delay_s: float = 0.5
+    enter: Callable[[], None] = lambda: None  # what each child does first, for example join a network
 
     def __post_init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -73,6 +69,7 @@ class Supervisor:
         self.restarts: Counter[str] = Counter()
 
     def __enter__(self) -> Supervisor:
+        self._guardian = Guardian(self.grace_s)
         for spec in self.specs:
             self._start(spec)
         return self
@@ -102,10 +99,12 @@ class Supervisor:
         self._restarts_due.clear()
         for child in self._children:
             self._interrupt(child)
+            self._guardian.forget(child.process.pid)
         for child in self._children:
             self._drain(child)
         self._children.clear()
         self._selector.close()
+        self._guardian.close()
 
     def _start(self, spec: ProcessSpec) -> None:
         process = subprocess.Popen(
@@ -116,13 +115,20 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment},
             start_new_session=True,  # Ctrl-C reaches the supervisor alone, which then ends them in order
-            preexec_fn=_die_with_parent,
+            preexec_fn=self._begin_child,
         )
+        self._guardian.watch(process.pid)
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
         child = _Child(spec, process)
         self._children.append(child)
         self._selector.register(process.stdout, selectors.EVENT_READ, child)
+
+    def _begin_child(self) -> None:
+        """Prepare a new process: it hears Ctrl-C also where we were started to ignore it, and is told when we die."""
+        self.enter()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        end_with_parent(signal.SIGTERM)
 
     def _read(self, child: _Child) -> bool:
         """Pass on one portion of output; return whether more may be waiting."""
@@ -168,6 +174,7 @@ class Supervisor:
                 continue
             self._drain(child)
             child.ended = True
+            self._guardian.forget(child.process.pid)
             if child.spec.ends_graph and child.process.returncode == 0:
                 return True
             self._restart_or_give_up(child)

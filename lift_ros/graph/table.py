@@ -142,11 +142,7 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
     if options.guard not in (None, ON, OFF):
         raise UserError(f"guard is {options.guard!r}; allowed: {ON}, {OFF}")
-    if not all(map(_NAME.fullmatch, options.namespace.strip("/").split("/"))):
-        raise UserError(
-            f"namespace is {options.namespace!r}; allowed: letters, digits and _, not beginning with a digit, with / "
-            "between names"
-        )
+    check_namespace(options.namespace)
     if not is_routine(scenario.logging_policy.name):
         scenario.make_logging_policy()  # refuses a plant of sizes that it cannot work with; a routine may open devices
     for path in options.data:
@@ -158,6 +154,15 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
                 raise UserError(f"{executable} has no parameter {name}; see lift_{executable} --help")
             parameter.check(value)
     check_continuation(options.run, scenario)
+
+
+def check_namespace(namespace: str) -> None:
+    """Refuse what ROS would not take as a namespace."""
+    if not all(map(_NAME.fullmatch, namespace.strip("/").split("/"))):
+        raise UserError(
+            f"namespace is {namespace!r}; allowed: letters, digits and _, not beginning with a digit, with / between "
+            "names"
+        )
 
 
 def _check_routine(options: GraphOptions, scenario: Scenario) -> None:

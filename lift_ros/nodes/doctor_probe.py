@@ -1,7 +1,7 @@
-"""What `lift doctor` runs in a process of its own: facts about this ROS, and round trips over DDS.
+"""What `lift doctor` runs in a process of its own: facts about this ROS, round trips over DDS, whether it has security.
 
-`python -m lift_ros.nodes.doctor_probe facts | round_trips` prints one line of JSON. A broken installation may end the
-process that looks at it, so nobody looks in the doctor's own.
+`python -m lift_ros.nodes.doctor_probe facts | round_trips | security` prints one line of JSON. A broken installation
+may end the process that looks at it, so nobody looks in the doctor's own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +27,15 @@ from lift_ros.nodes.executor import make_executor, spin
 ROUND_TRIPS = 100
 WARM_UP = 10
 LIMIT = 30.0  # seconds for all of them
+SECURITY_FILES = (
+    "identity_ca.cert.pem",
+    "cert.pem",
+    "key.pem",
+    "permissions_ca.cert.pem",
+    "governance.p7s",
+    "permissions.p7s",
+)
+NO_SECURITY = ("doesn't have the security libraries", "does not have security support")  # Fast DDS, Cyclone DDS
 PATIENCE = 0.2  # seconds; then a question is put again, since DDS needs a moment to find the other process
 
 
@@ -41,6 +51,24 @@ def facts() -> dict[str, str]:
     # <prefix>/lib/python3.x/site-packages/lift_ros/msg/__init__.py
     prefix = Path(str(msg.__file__)).parents[5]
     return found | {"definitions": str(prefix / "share" / "lift_ros" / "msg")}
+
+
+def security() -> bool:
+    """Return whether this middleware has DDS security, which shows only when a node asks for it: with keys of paper."""
+    with tempfile.TemporaryDirectory() as keystore:
+        enclave = Path(keystore, "enclaves", "probe")
+        enclave.mkdir(parents=True)
+        for name in SECURITY_FILES:
+            (enclave / name).write_text("not a key\n")
+        os.environ.update(ROS_SECURITY_ENABLE="true", ROS_SECURITY_STRATEGY="Enforce", ROS_SECURITY_KEYSTORE=keystore)
+        rclpy.init(args=["--ros-args", "--enclave", "/probe"])
+        try:
+            rclpy.create_node("lift_doctor_security").destroy_node()
+        except Exception as error:  # of the binding, which has no name to catch
+            return not any(refusal in str(error) for refusal in NO_SECURITY)
+        finally:
+            rclpy.try_shutdown()
+    return False  # keys of paper were taken: nobody looked at them
 
 
 def echo(topic: str) -> None:
@@ -92,4 +120,4 @@ def round_trips() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"facts": facts, "round_trips": round_trips}[sys.argv[1]]()))
+    print(json.dumps({"facts": facts, "round_trips": round_trips, "security": security}[sys.argv[1]]()))

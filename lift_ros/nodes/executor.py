@@ -13,7 +13,8 @@ import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from lift_ros.graph.transport import prepare_transport
+from lift_ros.graph.domains import check_room, given_domain
+from lift_ros.graph.transport import LOCALHOST, discovery_range, prepare_transport
 
 # EventsExecutor never calls back when it is spun without a time limit (rclpy 7.1.6 and 9.1.2).
 SPIN_SECONDS = 0.1
@@ -22,8 +23,9 @@ _MESSAGE_NAME = re.compile(r"([a-z][a-z0-9_]*)/(msg)/([A-Za-z][A-Za-z0-9_]*)")
 
 @contextlib.contextmanager
 def ros(arguments: Sequence[str] = ()) -> Iterator[None]:
-    """Set ROS up for the duration of the block; signals are left to whoever opens it."""
+    """Set ROS up for the duration of the block, unless nobody could be met; signals are left to whoever opens it."""
     prepare_transport()
+    check_room(given_domain() or 0, 1, loopback=discovery_range() == LOCALHOST)
     rclpy.init(args=list(arguments), signal_handler_options=SignalHandlerOptions.NO)
     try:
         yield

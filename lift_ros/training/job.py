@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.errors import UserError
+from lift_ros.processes import end_with_parent, module_command
 from lift_ros.scenario import load_scenario
 from lift_ros.training.earlier import find_earlier
 from lift_ros.training.options import preset
 from lift_ros.training.preflight import check_runs
 from lift_ros.training.runs import load_runs
 
-_PR_SET_PDEATHSIG = 1
 REPORT_SECONDS = 0.5
 
 
@@ -39,13 +38,13 @@ class TrainingJob:
 
     def command(self) -> list[str]:
         """Return the command line of the process."""
-        return [sys.executable, "-m", "lift_ros.training.job", json.dumps(asdict(self))]
+        return [*module_command("lift_ros.training.job"), json.dumps(asdict(self))]
 
 
 def give_way(niceness: int) -> None:
     """Let the loop have the processor first, and end when the trainer node dies, however that happens."""
     os.nice(niceness)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
 
 
 def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:

@@ -33,8 +33,8 @@ def built_from(folder: Path) -> dict[str, str]:
 
 
 def test_old_python_is_bad() -> None:
-    assert checks.check_python((3, 9)).status == BAD
-    assert checks.check_python((3, 10)).status == OK
+    assert checks.check_python((3, 10)).status == BAD
+    assert checks.check_python((3, 11)).status == OK
 
 
 def test_ros_is_named() -> None:
@@ -84,7 +84,7 @@ def test_messages_that_cannot_be_loaded_are_bad() -> None:
     ("domain", "reach", "status"),
     [
         ("7", "LOCALHOST", OK),
-        (None, None, WARN),
+        (None, None, OK),
         ("0", "SUBNET", WARN),
         ("150", "LOCALHOST", WARN),
         ("233", "LOCALHOST", BAD),
@@ -103,6 +103,34 @@ def test_discovery(domain: str | None, reach: str | None, status: str, monkeypat
     finding = checks.check_discovery()
     assert finding.status == status
     assert bool(finding.remedy) == (status != OK)
+
+
+@pytest.mark.parametrize(
+    ("reach", "available", "switches", "status", "words"),
+    [
+        ("LOCALHOST", False, {}, OK, "is not part of this ROS"),
+        ("SUBNET", False, {}, WARN, "nodes look for others: SUBNET"),
+        ("SUBNET", True, {}, WARN, "DDS security is there, but off"),
+        ("SUBNET", True, {"ROS_SECURITY_ENABLE": "true"}, WARN, "nodes without keys join"),
+        ("SUBNET", True, {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Enforce"}, OK, "DDS security is on"),
+    ],
+)
+def test_what_protects_is_named(
+    reach: str, available: bool, switches: dict[str, str], status: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "ask", lambda command, **settings: available)
+    for name in ("ROS_SECURITY_ENABLE", "ROS_SECURITY_STRATEGY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"ROS_AUTOMATIC_DISCOVERY_RANGE": reach, **switches}.items():
+        monkeypatch.setenv(name, value)
+    finding = checks.check_protection(FACTS)
+    assert (finding.status, bool(finding.remedy)) == (status, status != OK)
+    assert words in finding.found
+    assert "lift run --isolated" in finding.found or "allows no private network" in finding.found
+
+
+def test_without_ros_there_is_no_security_either() -> None:
+    assert "DDS security is not part of this ROS" in checks.check_protection({"error": "no rclpy"}).found
 
 
 @pytest.mark.parametrize(("free", "status"), [(5e9, OK), (1e9, WARN), (1e8, BAD)])
@@ -184,5 +212,7 @@ def test_doctor_on_this_machine_from_another_folder(tmp_path: Path) -> None:
     assert by_name["DDS round trip"]["status"] == "ok", by_name["DDS round trip"]
     assert "p50" in by_name["DDS round trip"]["found"]
     assert by_name["discovery"]["status"] == "ok"
+    assert by_name["protection"]["status"] == "ok"
+    assert "could not be tried" not in by_name["protection"]["found"]
     assert by_name["torch"]["status"] == "ok", by_name["torch"]
     assert done.returncode == (0 if told["can_collect"] else 1)

@@ -5,49 +5,41 @@ from __future__ import annotations
 import pytest
 
 from lift_ros.collection.exchange import Party
-from lift_ros.errors import UserError
 from lift_ros.graph.meeting import Place, explain_waiting
-from lift_ros.graph.run import LAST_DOMAIN, meeting_settings
+from lift_ros.graph.run import meeting_settings
 from lift_ros.graph.table import HARDWARE, SIMULATOR
-from lift_ros.graph.transport import DOMAIN, LOCALHOST_ONLY, OLD_PROFILE, PROFILE, RANGE, discovery_range
+from lift_ros.graph.transport import DOMAIN, RANGE
 
 PLACE = Place("/lift", 7, "SUBNET")
 
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (DOMAIN, RANGE, PROFILE, OLD_PROFILE, LOCALHOST_ONLY):
+    for name in (DOMAIN, RANGE, "ROS_SECURITY_ENABLE"):
         monkeypatch.delenv(name, raising=False)
 
 
 def test_with_hardware_the_users_domain_and_range_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert meeting_settings(HARDWARE) == {DOMAIN: "0"}
+    with meeting_settings(HARDWARE) as settings:
+        assert settings == {DOMAIN: "0"}
     monkeypatch.setenv(DOMAIN, "12")
-    assert meeting_settings(HARDWARE) == {DOMAIN: "12"}
+    with meeting_settings(HARDWARE) as settings:
+        assert settings == {DOMAIN: "12"}
 
 
-def test_a_simulated_graph_stays_on_this_machine_in_a_domain_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = meeting_settings(SIMULATOR)
-    assert settings[RANGE] == "LOCALHOST"
-    assert 1 <= int(settings[DOMAIN]) <= 100
+def test_simulated_graphs_stay_on_this_machine_in_domains_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with meeting_settings(SIMULATOR) as settings, meeting_settings(SIMULATOR) as others:
+        assert settings[RANGE] == others[RANGE] == "LOCALHOST"
+        assert settings[DOMAIN] != others[DOMAIN]
     monkeypatch.setenv(DOMAIN, "0")
-    assert meeting_settings(SIMULATOR)[DOMAIN] == "0"
+    with meeting_settings(SIMULATOR) as settings:
+        assert settings == {DOMAIN: "0", RANGE: "LOCALHOST"}
 
 
-@pytest.mark.parametrize("domain", ["seven", "-1", "1.5", str(LAST_DOMAIN + 1)])
-def test_a_domain_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
-    monkeypatch.setenv(DOMAIN, domain)
-    with pytest.raises(UserError, match=f"ROS_DOMAIN_ID is '{domain}'; allowed: a whole number from 0 to 232"):
-        meeting_settings(HARDWARE)
-
-
-def test_the_range_is_what_nodes_really_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert discovery_range() == "SUBNET"
-    monkeypatch.setenv(RANGE, "off")
-    assert discovery_range() == "OFF"
-    monkeypatch.setenv(RANGE, "SYSTEM_DEFAULT")
-    monkeypatch.setenv(PROFILE, "/share/lift_ros/config/fastdds-loopback.xml")
-    assert discovery_range() == "LOCALHOST"
+def test_with_security_a_graph_stays_in_the_domain_of_its_permissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
+    with meeting_settings(SIMULATOR) as settings:
+        assert settings[DOMAIN] == "0"
 
 
 def test_where_nobody_is_the_sentence_names_topic_namespace_domain_range_and_remedy() -> None:

@@ -7,20 +7,33 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lift_ros.collection.interruption import stop_on_signals
+from lift_ros.graph.guardian import left_behind
 from lift_ros.graph.supervisor import GraphFailed, ProcessSpec, Supervisor
 
-WAIT_FOREVER = "import time\nwhile True: time.sleep(0.05)"
+WAIT_FOREVER = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)"
+STUBBORN = """
+import signal, time
+for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)
+print('ready', flush=True)
+while True: time.sleep(0.05)
+"""
 SAY_INTERRUPTED = """
 import signal, sys, time
 signal.signal(signal.SIGINT, lambda *_: (print('interrupted', flush=True), sys.exit(0)))
 print('ready', flush=True)
 while True: time.sleep(0.02)
 """
+
+
+def ignore_interrupts() -> None:
+    """Do in a new process what a script does with `&`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def script(name: str, code: str, **options: object) -> ProcessSpec:
@@ -119,13 +132,7 @@ def test_processes_end_in_the_order_of_the_table() -> None:
 
 def test_a_process_that_ignores_signals_is_killed() -> None:
     lines: list[str] = []
-    stubborn = """
-import signal, time
-for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)
-print('ready', flush=True)
-while True: time.sleep(0.05)
-"""
-    with Supervisor([script("stubborn", stubborn)], log=lines.append, colour=False, grace_s=0.4) as supervisor:
+    with Supervisor([script("stubborn", STUBBORN)], log=lines.append, colour=False, grace_s=0.4) as supervisor:
         wait_until(lambda: "[stubborn] ready" in lines, supervisor)
         pid = supervisor.pid("stubborn")
     assert not alive(pid)
@@ -149,25 +156,49 @@ def test_quiet_processes_speak_to_the_handler_alone() -> None:
     assert lines == []
 
 
-def test_children_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("child", [WAIT_FOREVER, STUBBORN], ids=["child that ends when told to", "stuck child"])
+@pytest.mark.parametrize("prepare", [None, ignore_interrupts], ids=["foreground", "background of a script"])
+def test_children_do_not_outlive_a_killed_supervisor(child: str, prepare: Callable[[], None] | None) -> None:
     code = f"""
 import sys
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
-spec = ProcessSpec('child', [sys.executable, '-S', '-c', {WAIT_FOREVER!r}])
-with Supervisor([spec], log=lambda line: None) as supervisor:
+spec = ProcessSpec('child', [sys.executable, '-S', '-c', {child!r}])
+with Supervisor([spec], log=print, grace_s=0.5) as supervisor:
     print(supervisor.pid('child'), flush=True)
     supervisor.run()
 """
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-uc", code], stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
     assert parent.stdout is not None
-    child = int(parent.stdout.readline())
+    pid = int(parent.stdout.readline())
+    assert "ready" in parent.stdout.readline()
     parent.kill()
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 60
-    while alive(child):
+    while alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_children_hear_the_interruption_that_their_supervisor_was_started_to_ignore() -> None:
+    code = f"""
+import sys
+from lift_ros.graph.supervisor import ProcessSpec, Supervisor
+lines = []
+spec = ProcessSpec('child', [sys.executable, '-S', '-c', {WAIT_FOREVER!r}])
+with Supervisor([spec], log=lines.append) as supervisor:
+    supervisor.run(lambda: bool(lines))
+print(*lines)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, preexec_fn=ignore_interrupts
+    )
+    assert "KeyboardInterrupt" in done.stdout, done.stderr
+    assert "did not end" not in done.stdout
+
+
+def test_the_guardian_kills_whom_it_was_not_told_to_forget() -> None:
+    assert left_behind(["+12\n", "+13\n", "-12\n", "+14\n"]) == [13, 14]
 
 
 def test_signals_only_set_a_flag_within_the_context() -> None:

@@ -34,6 +34,13 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+def test_with_security_every_node_has_its_enclave(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ROS_SECURITY_ENABLE", raising=False)
+    assert "--enclave" not in node_command("arbiter", {}, "lens", tmp_path)
+    monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
+    assert node_command("arbiter", {}, "lens", tmp_path)[-2:] == ["--enclave", "/lens/arbiter"]
+
+
 def test_collecting_starts_arbiter_first_and_recorder_last() -> None:
     expected = ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "trainer", "recorder"]
     assert list(rows()) == expected

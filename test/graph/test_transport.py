@@ -10,13 +10,24 @@ import pytest
 from isolation import udp_alone
 from lone_node import lone_node
 
-from lift_ros.graph.transport import BUILTIN, OLD_PROFILE, PROFILE, RANGE, transport_settings
+from lift_ros.graph.transport import (
+    BUILTIN,
+    FARTHER,
+    LOCALHOST_ONLY,
+    LOOPBACK,
+    MIDDLEWARE,
+    OLD_PROFILE,
+    PROFILE,
+    RANGE,
+    discovery_range,
+    transport_settings,
+)
 from lift_ros.nodes.loopback_hardware_node import LoopbackHardware
 
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (BUILTIN, PROFILE, OLD_PROFILE, "ROS_DISTRO"):
+    for name in (BUILTIN, PROFILE, OLD_PROFILE, LOCALHOST_ONLY, MIDDLEWARE, *FARTHER, "ROS_DISTRO"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(RANGE, "LOCALHOST")
 
@@ -33,10 +44,56 @@ def test_beyond_this_machine_only_the_transport_is_chosen(monkeypatch: pytest.Mo
     assert transport_settings() == {BUILTIN: "UDPv4"}
 
 
-@pytest.mark.parametrize("name", [BUILTIN, PROFILE, OLD_PROFILE])
-def test_settings_of_the_user_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("name", [PROFILE, OLD_PROFILE])
+def test_a_profile_of_the_user_is_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "/etc/mine.xml")
     assert transport_settings() == {}
+
+
+def test_transports_of_the_user_are_left_alone_but_reach_no_farther(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(RANGE)
+    monkeypatch.setenv(BUILTIN, "LARGE_DATA")
+    assert transport_settings() == {RANGE: "LOCALHOST"}
+
+
+def test_nodes_stay_on_this_machine_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = transport_settings()
+    monkeypatch.delenv(RANGE)
+    assert discovery_range() == "LOCALHOST"
+    assert transport_settings() == told
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reach"),
+    [
+        (RANGE, "subnet", "SUBNET"),
+        (RANGE, "off", "OFF"),
+        (LOCALHOST_ONLY, "0", "SUBNET"),
+        (LOCALHOST_ONLY, "1", "LOCALHOST"),
+        (PROFILE, "/etc/mine.xml", "SUBNET"),
+        *((name, "10.0.0.7", "SUBNET") for name in FARTHER),
+    ],
+)
+def test_whoever_says_otherwise_is_heard(monkeypatch: pytest.MonkeyPatch, name: str, value: str, reach: str) -> None:
+    monkeypatch.delenv(RANGE)
+    monkeypatch.setenv(name, value)
+    assert discovery_range() == reach
+    assert LOOPBACK not in str(transport_settings())
+
+
+def test_the_range_is_the_same_after_it_was_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(RANGE)
+    for name, value in transport_settings().items():
+        monkeypatch.setenv(name, value)
+    assert discovery_range() == "LOCALHOST"
+    assert transport_settings() == {}
+
+
+def test_another_middleware_gets_the_range_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MIDDLEWARE, "rmw_cyclonedds_cpp")
+    assert transport_settings() == {RANGE: "LOCALHOST"}
+    monkeypatch.setenv(MIDDLEWARE, "rmw_fastrtps_dynamic_cpp")
+    assert RANGE in transport_settings() and len(transport_settings()) == 2
 
 
 def test_jazzy_has_its_own_name_for_profiles(monkeypatch: pytest.MonkeyPatch) -> None:

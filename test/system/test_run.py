@@ -15,6 +15,13 @@ from lift_ros.bags.reader import RunReader, read_run
 from lift_ros.collection.records import Outcome
 
 WAIT_S = 380
+STUCK = """
+def stuck(observation):
+    open("stuck", "w").close()
+    while True:
+        pass
+    yield observation
+"""
 
 
 def start_lift(*words: object) -> subprocess.Popen[str]:
@@ -144,6 +151,47 @@ def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert process.stdout is not None
     process.stdout.close()
+
+
+def test_a_stuck_routine_dies_with_lift_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_routine.py").write_text(STUCK)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    process = start_lift(
+        "run", "--scenario", "po-none-d2", "--out", tmp_path / "run", "--episodes", 1, "--p", 0,
+        "--set", "logging_policy.policy=my_routine:stuck",
+    )  # fmt: skip
+    deadline = time.monotonic() + WAIT_S
+    while not (tmp_path / "stuck").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    while _nodes_of(os.environ["ROS_DOMAIN_ID"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_an_isolated_graph_collects_where_nobody_sees_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ["--scenario", "po-none-d2", "--out", run, "--episodes", 2, "--p", 0]
+    process = start_lift("run", *words, "--isolated")
+    output = finish(process)
+    if "allows no private network" in output:
+        assert process.returncode == 2
+        pytest.skip(output)
+    assert process.returncode == 0, output
+    assert "the graph has a network of its own" in output
+    assert [episode.outcome for episode in read_run(run)] == [Outcome.REACHED] * 2
+
+
+def test_an_isolated_graph_has_no_use_for_hardware_outside(tmp_path: Path) -> None:
+    words = ["--scenario", "po-none-d2", "--out", tmp_path / "run", "--plant", "hardware"]
+    process = start_lift("run", *words, "--isolated")
+    assert "--isolated keeps everybody out, also your plant node" in finish(process)
+    assert process.returncode == 2
 
 
 def _nodes_of(domain: str) -> list[str]:

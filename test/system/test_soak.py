@@ -18,7 +18,8 @@ WAIT_S = 380.0
 def test_memory_and_handles_stay_as_they_are(tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = GraphOptions(scenario="po-none-d2", run=run, episodes=0, p=0.0)
-    specs = process_specs(graph_nodes(options), options.namespace, tmp_path, meeting_settings(options.plant))
+    with meeting_settings(options.plant) as settings:  # the domain is this test's
+        specs = process_specs(graph_nodes(options), options.namespace, tmp_path, settings)
     usage = {spec.name: Usage() for spec in specs}
     deadline = time.monotonic() + WAIT_S
     with Supervisor(specs, log=lambda _: None, colour=False) as supervisor:
