@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
@@ -14,6 +15,7 @@ from typing import TypeAlias
 from lift_ros.collection.interruption import sigint_blocked
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
+from lift_ros.processes import end_with_parent
 
 EpisodeRunner: TypeAlias = Callable[[int], Episode]
 JOIN_SECONDS = 10.0
@@ -26,6 +28,7 @@ class WorkerError(RuntimeError):
 
 def _serve(make_runner: Callable[[], EpisodeRunner], connection: Connection) -> None:
     """Run the episodes whose numbers arrive, until the connection is closed at the other end."""
+    end_with_parent(signal.SIGKILL)  # also a routine that never returns
     try:
         runner = make_runner()
         while True:

@@ -40,6 +40,7 @@ TOPICS = (
     Topic(qos.JOINT_STATES, [PLANT]),
     Topic(qos.IMAGE, [PLANT]),
     Topic(qos.DIAGNOSTICS, ROLES, [MONITOR]),
+    Topic(qos.PRESENCE, ROLES, ROLES),
 )
 SERVICES = {
     ARBITER: (qos.START, qos.PAUSE, qos.RESUME, qos.STOP),

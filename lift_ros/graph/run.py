@@ -138,7 +138,9 @@ def process_specs(
 ) -> list[ProcessSpec]:
     """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
     rows = list(rows)
-    monitor = NodeEntry(MONITOR, {"graph": token for row in rows if (token := row.parameters.get("graph"))})
+    monitor = NodeEntry(
+        MONITOR, {name: value for row in rows for name, value in row.parameters.items() if name == "graph"}
+    )
     environment = {
         **settings,
         "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",

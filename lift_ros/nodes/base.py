@@ -182,6 +182,9 @@ class LiftNode(Node):
                 self.diagnostics.drops[f"{topic} of somebody not known yet"] += 1
             case Verdict.STRANGER:
                 self.heard_stranger(topic, content, self.senders.name(topic, info))
+            case Verdict.CROWDED:
+                names = " and ".join(sender.node for sender in self.senders.present(topic))
+                self.drop(f"{topic} that more than {roles.most} publish", names)
         return False
 
     def heard_stranger(self, topic: str, content: Any, name: str) -> None:

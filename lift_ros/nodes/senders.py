@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -34,7 +34,8 @@ class Verdict(Enum):
 
     HEEDED = "its sender is the one who is listened to"
     UNKNOWN = "the graph does not know its sender yet; what matters is said again"
-    STRANGER = "somebody else is listened to, or several want to be"
+    STRANGER = "somebody else is listened to"
+    CROWDED = "nobody is listened to, since more want to be than can"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Sender:
 
     identity: bytes
     node: str
+    is_ours: bool = False  # a node of this package in this namespace, which says that it is there
 
 
 class Presence:
@@ -92,18 +94,23 @@ class Senders:
         self._heard[_identity(info)[:_PARTICIPANT]] = time.monotonic()
 
     def judge(self, topic: str, info: Any, role: Hashable = None, most: int = 1) -> Verdict:
-        """Say whether a message is to be heeded; whoever comes first to a topic that is not crowded has its role."""
+        """Say whether a message is to be heeded: whoever comes first to a topic that is not crowded has its role.
+
+        Nodes of ours come before all others: a script that publishes, too, neither takes their place nor is in the way.
+        """
         identity = _identity(info)
-        pinned = self._pinned.get((topic, role))
-        if identity and identity == pinned:
+        if identity and identity == self._pinned.get((topic, role)):
             return Verdict.HEEDED
-        present = {sender.identity for sender in self.present(topic)}
+        present = {sender.identity: sender for sender in self.present(topic)}
         if not identity:  # this ROS does not tell: as long as there is a stranger, nobody is listened to
-            return Verdict.STRANGER if len(present) > most else Verdict.HEEDED
-        if identity not in present:
+            return Verdict.CROWDED if len(present) > most else Verdict.HEEDED
+        sender, pinned = present.get(identity), present.get(self._pinned.get((topic, role), b""))
+        if sender is None:
             return Verdict.UNKNOWN
-        if pinned in present or len(present) > most:
+        if pinned is not None and pinned.is_ours >= sender.is_ours:
             return Verdict.STRANGER
+        if sum(rival.is_ours >= sender.is_ours for rival in present.values()) > most:
+            return Verdict.CROWDED
         self._pinned[topic, role] = identity
         return Verdict.HEEDED
 
@@ -114,16 +121,12 @@ class Senders:
 
     def present(self, topic: str) -> list[Sender]:
         """Return who publishes a topic and is not gone."""
-        known = self._known(topic)
-        if len(known) < 2:  # nobody to be mistaken for
-            return known
-        promised = {sender.identity[:_PARTICIPANT] for sender in self._known(qos.PRESENCE)}
-        return [sender for sender in known if not self._is_gone(sender.identity[:_PARTICIPANT], promised)]
-
-    def others(self, topic: str, own: Iterable[bytes] = ()) -> list[str]:
-        """Return the names of those who publish a topic, but for publishers of this process."""
-        here = {identity[:_PARTICIPANT] for identity in own}
-        return [sender.node for sender in self.present(topic) if sender.identity[:_PARTICIPANT] not in here]
+        ours = {sender.identity[:_PARTICIPANT] for sender in self._known(qos.PRESENCE)}
+        return [
+            Sender(sender.identity, sender.node, is_ours)
+            for sender in self._known(topic)
+            if not (is_ours := sender.identity[:_PARTICIPANT] in ours) or self._speaks(sender.identity[:_PARTICIPANT])
+        ]
 
     def _known(self, topic: str) -> list[Sender]:
         now = time.monotonic()
@@ -136,11 +139,9 @@ class Senders:
             self._looked[topic] = (now, known)
         return known
 
-    def _is_gone(self, process: bytes, promised: set[bytes]) -> bool:
-        """Whether a process that says that it is there, as all of ours do, has ceased to."""
-        if process not in promised:
-            return False
-        return time.monotonic() - self._heard.setdefault(process, time.monotonic()) > GONE_SECONDS
+    def _speaks(self, process: bytes) -> bool:
+        """Whether a process of ours still says that it is there."""
+        return time.monotonic() - self._heard.setdefault(process, time.monotonic()) <= GONE_SECONDS
 
 
 def _identity(info: Any) -> bytes:
