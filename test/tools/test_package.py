@@ -10,8 +10,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from catkin_pkg.package import parse_package
 
 import lift_ros
+from lift_ros.graph.roles import COLLECTING, LIBRARIES
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
@@ -32,6 +34,33 @@ def test_manifest_names_all_ros_packages_that_nodes_import() -> None:
     text = "\n".join(path.read_text() for folder in ("lift_ros", "launch") for path in (ROOT / folder).rglob("*.py"))
     used = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE)) & known
     assert used <= depends()
+
+
+def test_a_release_has_what_it_needs() -> None:
+    package = parse_package(str(ROOT))
+    warnings: list[str] = []
+    package.validate(warnings=warnings)
+    assert warnings == []
+    assert package.urls
+    assert package.authors
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_manifest_asks_pip_for_what_collecting_needs_where_that_is_allowed(allowed: bool) -> None:
+    """Released packages and a system that refuses pip must see no key that leads to pip."""
+    package = parse_package(str(ROOT))
+    package.evaluate_conditions({"PIP_BREAK_SYSTEM_PACKAGES": "1"} if allowed else {})
+    keys = {dependency.name for dependency in package.exec_depends if dependency.evaluated_condition}
+    for name, library in LIBRARIES.items():
+        key = library.rosdep or library.brought_by
+        if name in COLLECTING.libraries:
+            assert (key in keys) is (allowed or not is_from_pip(key)), name
+        else:
+            assert key not in keys or not is_from_pip(key), name
+
+
+def is_from_pip(key: str) -> bool:
+    return key.endswith("-pip") or key == "mcap-ros2-support"
 
 
 def nodes() -> set[str]:
