@@ -3,7 +3,7 @@
 ARG ROS_DISTRO=kilted
 FROM ros:${ROS_DISTRO}-ros-base
 
-# What has no rosdep key goes into an environment that sees the system's packages; see README.md.
+# What rosdep does not bring goes into an environment that sees the system's packages; see README.md.
 ENV VIRTUAL_ENV=/opt/lift_venv
 ENV PATH=${VIRTUAL_ENV}/bin:${PATH}
 RUN apt-get update \
@@ -26,7 +26,6 @@ COPY launch src/lift_ros/launch
 COPY lift_ros src/lift_ros/lift_ros
 COPY msg src/lift_ros/msg
 RUN . /opt/ros/${ROS_DISTRO}/setup.sh && colcon build --packages-select lift_ros
-ENV PATH=/ws/install/lift_ros/lib/lift_ros:${PATH}
 
 COPY tools/docker-entrypoint.sh /usr/local/bin/lift-entrypoint
 ENTRYPOINT ["/usr/local/bin/lift-entrypoint"]

@@ -30,9 +30,10 @@ lint: setup ## check style and types
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run \`make format\`"; exit 1; }
 	@$(if $(filter kilted,$(ROS_DISTRO)),$(BIN)/mypy,true)
 
-format: setup ## format the code
+format: setup ## format the code, and write CHANGELOG.rst
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
+	@$(BIN)/python -m tools.changelog
 
 test: lint ## check style and types, then run all tests
 	@$(BIN)/python -m pytest -n 2 $(ARGUMENTS)

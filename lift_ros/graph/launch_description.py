@@ -10,9 +10,13 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetEn
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lift_ros.graph.enclaves import enclave_words
-from lift_ros.graph.launch_arguments import ARGUMENTS, graph_options
-from lift_ros.graph.table import describe_graph, graph_nodes
+from lift_ros.graph.roles import require_libraries
+
+require_libraries(["recorder"])  # one sentence instead of what the imports below would say
+
+from lift_ros.graph.enclaves import enclave_words  # noqa: E402
+from lift_ros.graph.launch_arguments import ARGUMENTS, graph_options  # noqa: E402
+from lift_ros.graph.table import describe_graph, graph_nodes  # noqa: E402
 
 
 def graph_description(**defaults: str) -> LaunchDescription:

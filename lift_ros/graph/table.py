@@ -16,6 +16,7 @@ from lift_ros.collection.plan import OFF, ON, CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
+from lift_ros.graph.roles import require_libraries
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.loading import is_routine
@@ -71,6 +72,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     _check(options, scenario)
     plan = plan_of(options, scenario)
     if plan.model is not None:
+        require_libraries(["augmentor"])
         load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
@@ -87,6 +89,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     facts = plan.facts(scenario, seed=options.seed, made_by="graph")
     rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
     mark: dict[str, Value] = {"graph": options.token}
+    require_libraries(rows)
     by_hand = options.parameters
     return [NodeEntry(name, {**row, **mark, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
 

@@ -70,3 +70,8 @@ def test_bad_use_says_what_is_wrong() -> None:
         ActivePositioning().step(np.zeros(2))
     with pytest.raises(UserError, match="render_mode"):
         ActivePositioning(render_mode="human")
+
+
+def test_gymnasium_finds_it_by_the_name_of_its_module() -> None:
+    environment = gymnasium.make("lift_ros.positioning.environment:lift/Positioning-v0", dim=2)
+    assert isinstance(environment.unwrapped, ActivePositioning)

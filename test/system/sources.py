@@ -34,7 +34,7 @@ def copy_sources(target: Path, messages: tuple[str, ...] | None = None) -> None:
     """Copy the sources with all messages or the given ones, and with what an earlier build may have left behind."""
     ignored = shutil.ignore_patterns("__pycache__")
     target.mkdir(parents=True)
-    for name in ("cmake", "config", "launch", "lift_ros", "msg", "requirements", "tools"):
+    for name in ("cmake", "config", "launch", "lift_ros", "msg", "requirements", "test", "tools"):
         shutil.copytree(ROOT / name, target / name, ignore=ignored)
     for name in ("CMakeLists.txt", "LICENSE", "README.md", "package.xml", "pyproject.toml", "setup.py"):
         shutil.copy2(ROOT / name, target / name)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from sources import ROOT, clean_environment, copy_sources, node_names
 
+import lift_ros
+
 # Two are enough to see that messages are built and installed; each takes seconds to compile.
 MESSAGES = ("Model.msg", "Step.msg")
 PROGRAM = """
@@ -60,8 +62,31 @@ def test_installed_package_works_without_the_checkout(tmp_path: Path) -> None:
         [environment / "bin" / "lift", "doctor", "--help"], env=settings, capture_output=True, text=True, cwd=tmp_path
     )
     assert helped.returncode == 0, helped.stderr
+    check_that_ros2_finds_it(environment, settings)
     share = environment / "share" / "lift_ros"
     assert {path.name for path in (share / "config").glob("*.yaml")} == {
         p.name for p in (ROOT / "config").glob("*.yaml")
     }
     assert (share / "msg" / "Step.msg").read_bytes() == (ROOT / "msg" / "Step.msg").read_bytes()
+
+
+def check_that_ros2_finds_it(environment: Path, settings: dict[str, str]) -> None:
+    """Look where `ros2 run` and `ros2 launch` look: in the ament index, below lib/ and below share/."""
+    program = (
+        "from ament_index_python.packages import get_package_prefix, get_package_share_directory as share; "
+        "print(get_package_prefix('lift_ros')); print(share('lift_ros'))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env=settings | {"AMENT_PREFIX_PATH": str(environment)},
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.split() == [str(environment), str(environment / "share" / "lift_ros")], found.stderr
+    launch = environment / "share" / "lift_ros" / "launch"
+    assert {path.name for path in launch.iterdir()} == {path.name for path in (ROOT / "launch").glob("*.py")}
+    executables = environment / "lib" / "lift_ros"
+    assert {path.name for path in executables.iterdir()} == {"lift", *node_names()}
+    assert all(os.access(path, os.X_OK) for path in executables.iterdir())
+    shown = subprocess.run([executables / "lift", "--version"], env=settings, capture_output=True, text=True, cwd="/")
+    assert (shown.returncode, shown.stdout) == (0, f"lift_ros {lift_ros.__version__}\n"), shown.stderr

@@ -66,3 +66,19 @@ def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"\bmake ([a-z]+)\b", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_colcon_stays_out_of_the_virtual_environment_of_a_workspace(tmp_path: Path) -> None:
+    """The line that makes it, as printed; what pip puts there may look like packages to colcon."""
+    (line,) = re.findall(r"^    (python3 -m venv .*)$", README, re.MULTILINE)
+    subprocess.run(["bash", "-c", line.replace("python3", sys.executable)], cwd=tmp_path, check=True, timeout=WAIT_S)
+    for folder in ("src/lift_ros", "venv/lib/stranger"):
+        (tmp_path / folder).mkdir(parents=True)
+        manifest = (ROOT / "package.xml").read_text().replace("<name>lift_ros<", f"<name>{Path(folder).name}<")
+        (tmp_path / folder / "package.xml").write_text(manifest)
+        (tmp_path / folder / "CMakeLists.txt").touch()
+    colcon = Path(sys.executable).parent / "colcon"
+    listed = subprocess.run(
+        [colcon, "list", "--names-only"], cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert listed.stdout.split() == ["lift_ros"], listed.stderr

@@ -9,7 +9,11 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pytest
+from catkin_pkg.package import parse_package
+
 import lift_ros
+from lift_ros.graph.roles import COLLECTING, LIBRARIES
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
@@ -32,30 +36,59 @@ def test_manifest_names_all_ros_packages_that_nodes_import() -> None:
     assert used <= depends()
 
 
-def modules_with_main() -> set[str]:
-    nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-    return {
-        f"lift_ros.nodes.{path.stem}"
-        for path in nodes
-        if re.search(r"^(def main\(|main = )", path.read_text(), re.MULTILINE)
-    } | {"lift_ros.cli"}
+def test_a_release_has_what_it_needs() -> None:
+    package = parse_package(str(ROOT))
+    warnings: list[str] = []
+    package.validate(warnings=warnings)
+    assert warnings == []
+    assert package.urls
+    assert package.authors
 
 
-def test_setup_lists_lift_and_every_node() -> None:
-    listed = re.findall(r'^    "(\w+) = ([\w.]+):main",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
-    assert {module for _, module in listed} == modules_with_main()
-    assert len(listed) == len(modules_with_main())
-    for command, module in listed:
-        name = module.rpartition(".")[2].removesuffix("_node")
-        assert command == ("lift" if module == "lift_ros.cli" else f"lift_{name}")
+@pytest.mark.parametrize("allowed", [False, True])
+def test_manifest_asks_pip_for_what_collecting_needs_where_that_is_allowed(allowed: bool) -> None:
+    """Released packages and a system that refuses pip must see no key that leads to pip."""
+    package = parse_package(str(ROOT))
+    package.evaluate_conditions({"PIP_BREAK_SYSTEM_PACKAGES": "1"} if allowed else {})
+    keys = {dependency.name for dependency in package.exec_depends if dependency.evaluated_condition}
+    for name, library in LIBRARIES.items():
+        key = library.rosdep or library.brought_by
+        if name in COLLECTING.libraries:
+            assert (key in keys) is (allowed or not is_from_pip(key)), name
+        else:
+            assert key not in keys or not is_from_pip(key), name
 
 
-def test_cmake_lists_the_same_executables() -> None:
-    listed = re.findall(r"^install_executable\((\w+) ([\w.]+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-    assert {module for _, module in listed} == modules_with_main()
-    assert len(listed) == len(modules_with_main())
-    for name, module in listed:
-        assert name == ("lift" if module == "lift_ros.cli" else module.rpartition(".")[2].removesuffix("_node"))
+def is_from_pip(key: str) -> bool:
+    return key.endswith("-pip") or key == "mcap-ros2-support"
+
+
+def nodes() -> set[str]:
+    """Return the executables of nodes: every node that can be run."""
+    files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+    runs = re.compile(r"^(def main\(|main = )", re.MULTILINE)
+    return {path.name.removesuffix("_node.py") for path in files if runs.search(path.read_text())}
+
+
+def test_setup_lists_every_node() -> None:
+    (listed,) = re.findall(r"^NODES = \(\n(.*?)^\)", (ROOT / "setup.py").read_text(), re.MULTILINE | re.DOTALL)
+    names = re.findall(r'"(\w+)"', listed)
+    assert (set(names), len(names)) == (nodes(), len(nodes()))
+
+
+def test_cmake_lists_the_same_nodes() -> None:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    (listed,) = re.findall(r"^set\(\n  nodes\n(.*?)^\)", text, re.MULTILINE | re.DOTALL)
+    assert (set(listed.split()), len(listed.split())) == (nodes(), len(nodes()))
+
+
+def test_every_executable_can_be_imported_where_installations_look_for_it() -> None:
+    from lift_ros.nodes import starting
+
+    for name in nodes():
+        assert callable(getattr(starting, name))
+    with pytest.raises(AttributeError, match="no attribute 'arbitre'"):
+        starting.arbitre  # noqa: B018
 
 
 def test_cmake_knows_nothing_of_the_wheels() -> None:
