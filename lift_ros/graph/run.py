@@ -19,11 +19,11 @@ from lift_ros.errors import UserError
 from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
+from lift_ros.graph.restarts import RESTARTS
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 from lift_ros.graph.table import HARDWARE, GraphOptions, NodeEntry, describe_graph, graph_nodes
 from lift_ros.graph.transport import DOMAIN, RANGE, discovery_range
 
-RESTARTS = 5
 LAST_DOMAIN = 232  # above it the ports of a domain do not exist
 MONITOR = "monitor"  # what it prints is for the live view, not for the log
 

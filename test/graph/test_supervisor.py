@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from lift_ros.collection.interruption import stop_on_signals
-from lift_ros.graph.supervisor import GraphFailed, ProcessSpec, Supervisor
+from lift_ros.graph.restarts import GraphFailed
+from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 
 WAIT_FOREVER = "import time\nwhile True: time.sleep(0.05)"
 SAY_INTERRUPTED = """
