@@ -87,7 +87,9 @@ class Recorder(LiftNode):
     # --- the run ---------------------------------------------------------------------------------------------------
 
     def _open(self, token: str) -> None:
-        self._writer = RunWriter(self._path, self._facts, self.value("episodes_per_file"))
+        self._writer = RunWriter(
+            self._path, self._facts, self.value("episodes_per_file"), namespace=self.get_namespace()
+        )
         self._steps = []
         self._ended = b""
         self._token = token

@@ -14,6 +14,7 @@ from lone_node import Kept, lone_node
 
 import lift_ros.msg as msg
 from lift_ros.bags import BagError
+from lift_ros.bags.replaying import recorded_topics
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step, same
 from lift_ros.errors import UserError
 from lift_ros.messages.records import EpisodeEnd, ReceiptKind, encode_episode, encode_step
@@ -209,3 +210,10 @@ def test_markers_leave_out_what_has_no_position(feed: Fed) -> None:
     feed.node._draw()
     (array,) = feed.markers.take()
     assert all(not marker.points for marker in array.markers)
+
+
+def test_the_bag_names_topics_as_the_graph_does(tmp_path: Path) -> None:
+    with lone_node(Recorder, namespace="cell/left", run=str(tmp_path / "run")) as node:
+        Fed(node).whole(episode(2))
+    assert list(recorded_topics(tmp_path / "run")) == ["/cell/left/step", "/cell/left/episode"]
+    assert len(recorded(tmp_path / "run")) == 1
