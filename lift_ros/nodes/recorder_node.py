@@ -24,7 +24,7 @@ from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, e
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics
-from lift_ros.nodes.markers import trajectory_markers
+from lift_ros.nodes.markers import PlantFrame, trajectory_markers
 
 READY_SECONDS = 1.0
 RETRY_SECONDS = 5.0
@@ -73,6 +73,7 @@ class Recorder(LiftNode):
         self._receipts = self.create_publisher(msg.Receipt, qos.RECEIPT, qos.LOOP)
         self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
+        self._frame = PlantFrame(self)
         self._writer: RunWriter | None = None
         self._open(uuid.uuid4().hex)
         self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step), self._on_step)
@@ -215,10 +216,11 @@ class Recorder(LiftNode):
     # --- for eyes --------------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        if self._markers.get_subscription_count() == 0:
+        frame = self._frame.look()
+        if frame is None or self._markers.get_subscription_count() == 0:
             return
         steps = [step for step, _ in self._steps] or self._shown
-        self._markers.publish(trajectory_markers(steps, "world", self.get_clock().now().to_msg()))
+        self._markers.publish(trajectory_markers(steps, frame, self.get_clock().now().to_msg()))
 
     # --- end -------------------------------------------------------------------------------------------------------
 
