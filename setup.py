@@ -15,18 +15,24 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
-EXECUTABLES = [
-    "lift = lift_ros.cli:main",
-    "lift_arbiter = lift_ros.nodes.arbiter_node:main",
-    "lift_augmentor = lift_ros.nodes.augmentor_node:main",
-    "lift_fetch_simulator = lift_ros.nodes.fetch_simulator_node:main",
-    "lift_logging_policy = lift_ros.nodes.logging_policy_node:main",
-    "lift_loopback_hardware = lift_ros.nodes.loopback_hardware_node:main",
-    "lift_monitor = lift_ros.nodes.monitor_node:main",
-    "lift_positioning_simulator = lift_ros.nodes.positioning_simulator_node:main",
-    "lift_recorder = lift_ros.nodes.recorder_node:main",
-    "lift_trainer = lift_ros.nodes.trainer_node:main",
-]
+# By the command that `pip install` gives; `ros2 run` knows nodes without the prefix.
+PREFIX = "lift_"
+NODES = (
+    "arbiter",
+    "augmentor",
+    "fetch_simulator",
+    "logging_policy",
+    "loopback_hardware",
+    "monitor",
+    "positioning_simulator",
+    "recorder",
+    "trainer",
+)
+EXECUTABLES = ["lift = lift_ros.cli:main"] + [f"{PREFIX}{name} = lift_ros.nodes.starting:{name}" for name in NODES]
+# For `ros2 run` and `ros2 launch`: the same command with the Python that it was installed for, sourced or not.
+ROS_EXECUTABLE = """#!/bin/sh
+exec "$(dirname "$(readlink -f "$0")")/../../bin/{command}" "$@"
+"""
 
 
 def version() -> str:
@@ -43,6 +49,14 @@ def requirements(name: str) -> list[str]:
     """Return the requirements that a file lists."""
     rows = (ROOT / "requirements" / name).read_text().splitlines()
     return [row for row in rows if row and not row.startswith("#")]
+
+
+def _write_ros_executables(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name in ("lift", *NODES):
+        path = folder / name
+        path.write_text(ROS_EXECUTABLE.format(command=name if name == "lift" else f"{PREFIX}{name}"))
+        path.chmod(0o755)
 
 
 class BuildWithMessages(build_py):
@@ -65,12 +79,13 @@ class BuildWithMessages(build_py):
             self._add_data(staged)
 
     def _add_data(self, staged: Path) -> None:
-        """Take what belongs outside Python's own folders: libraries, launch and parameter files, the ament index."""
+        """Take what belongs outside Python's own folders: libraries, executables, launch files, the ament index."""
         kept = Path(self.build_lib).resolve().parent / "data"
         shutil.rmtree(kept, ignore_errors=True)
         for library in (staged / "lib").glob("*.so"):
             (kept / "lib").mkdir(parents=True, exist_ok=True)
             shutil.copy2(library, kept / "lib")
+        _write_ros_executables(kept / "lib" / "lift_ros")
         shutil.copytree(staged / "share", kept / "share")
         folders: dict[str, list[str]] = {}
         for path in kept.rglob("*"):

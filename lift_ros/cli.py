@@ -100,6 +100,20 @@ def _run(words: list[str]) -> int:
         sentence, status = (error, error.exit_status) if isinstance(error, UserError) else ("interrupted", 130)
         print_error(selected if selected in COMMANDS else "", sentence)
         return status
+    except ModuleNotFoundError as error:
+        return _tell_missing(selected, error)
+
+
+def _tell_missing(command: str | None, error: ModuleNotFoundError) -> int:
+    """Say which library a command lacks, without any library; what is no library of the table is a fault of ours."""
+    from lift_ros.graph.roles import LIBRARIES, explain_missing
+
+    library = (error.name or "").partition(".")[0]
+    if library not in LIBRARIES:
+        raise error
+    told = explain_missing("it", [library])
+    print(f"lift {command}: {told}", file=sys.stderr)
+    return told.exit_status
 
 
 def _forget_unwritten() -> None:

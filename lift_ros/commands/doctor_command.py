@@ -17,9 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lift_ros.configuration import listed
 from lift_ros.console import fold
+from lift_ros.graph.roles import COLLECTING, PLANT, ROLES, Role, missing_of, remedy_for
 
 INDENT = " " * 24
+# Imports all that it is given and prints the versions.
+IMPORT = (
+    "import importlib, json, sys; modules = {name: importlib.import_module(name) for name in sys.argv[1:]}; "
+    "print(json.dumps({name: getattr(module, '__version__', '') for name, module in modules.items()}))"
+)
 PROBE = [sys.executable, "-m", "lift_ros.nodes.doctor_probe"]
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROBE_SECONDS = 120.0
@@ -152,17 +159,18 @@ def check_disk(folder: Path) -> Finding:
     return Finding("disk", status, f"{free / GIGABYTE:.1f} GB free for bags in {folder}", remedy)
 
 
-def check_torch() -> Finding:
-    """Whether training is possible, and on how many threads."""
-    program = (
-        "import json, torch, d3rlpy; "
-        "print(json.dumps([torch.__version__, torch.get_num_threads(), d3rlpy.__version__]))"
-    )
+def check_role(role: Role) -> Finding:
+    """Whether this Python has what a role imports; without what collecting takes, nothing can start."""
+    needed = role in (PLANT, COLLECTING)
+    status, only = (BAD, "") if needed else (WARN, f"needed for {role.purpose} only: ")
+    if missing := missing_of(role.libraries):
+        return Finding(role.name, status, f"{listed(missing)} missing", only + remedy_for(missing))
+    own = [name for name in role.libraries if needed or name not in COLLECTING.libraries]
     try:
-        version, threads, d3rlpy = ask([sys.executable, "-c", program])
+        versions = ask([sys.executable, "-c", IMPORT, *own])
     except ProbeFailed as error:
-        return Finding("torch", WARN, str(error), "needed for training only: pip install torch==2.13.0 d3rlpy==2.8.1")
-    return Finding("torch", OK, f"{version} on {threads} of {os.cpu_count()} threads, d3rlpy {d3rlpy}")
+        return Finding(role.name, status, str(error), f"{only}install it again: {remedy_for(own)}")
+    return Finding(role.name, OK, ", ".join(f"{name} {version}".rstrip() for name, version in versions.items()))
 
 
 def check_mujoco() -> Finding:
@@ -194,7 +202,7 @@ def examine(bags: Path) -> Iterator[Finding]:
         yield check(facts)
     yield check_discovery()
     yield check_disk(bags)
-    yield check_torch()
+    yield from map(check_role, ROLES)
     yield check_mujoco()
 
 

@@ -11,10 +11,14 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lift_ros.graph.launch_arguments import ARGUMENTS, graph_of
-from lift_ros.graph.parameters import CLOCK, check_clock
-from lift_ros.graph.restarts import Restarts
-from lift_ros.graph.table import NodeEntry, describe_graph
+from lift_ros.graph.roles import require_libraries
+
+require_libraries(["recorder"])  # one sentence instead of what the imports below would say
+
+from lift_ros.graph.launch_arguments import ARGUMENTS, graph_of  # noqa: E402
+from lift_ros.graph.parameters import CLOCK, check_clock  # noqa: E402
+from lift_ros.graph.restarts import Restarts  # noqa: E402
+from lift_ros.graph.table import NodeEntry, describe_graph  # noqa: E402
 
 RESTART_DELAY_S = 1.0
 

@@ -15,6 +15,7 @@ from lift_ros.collection.plan import OFF, ON, CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
 from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
+from lift_ros.graph.roles import require_libraries
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.loading import is_routine
@@ -69,6 +70,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     _check(options, scenario)
     plan = plan_of(options, scenario)
     if plan.model is not None:
+        require_libraries(["augmentor"])
         load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
@@ -86,6 +88,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     facts = plan.facts(scenario, seed=seed, made_by="graph")
     facts["policy"] = options.parameters.get("logging_policy", {}).get("policy") or facts["policy"]
     rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
+    require_libraries(rows)
     by_hand = options.parameters
     return [NodeEntry(name, {**row, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors_numpy
 
 from lift_ros.errors import UserError
 
@@ -35,6 +33,8 @@ class TensorFile:
 
 def pack(tensors: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return the bytes of the file and their SHA-256; the same content always gives the same bytes."""
+    from safetensors import numpy as safetensors_numpy  # only here, since collecting needs no models
+
     text = json.dumps(description, sort_keys=True, allow_nan=False)
     ordered = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
     data = safetensors_numpy.save(ordered, metadata={DESCRIPTION_KEY: text})
@@ -67,6 +67,9 @@ def write_tensor_file(path: str | Path, tensors: Mapping[str, npt.NDArray[Any]],
 
 def read_tensor_file(path: str | Path, kind: str) -> TensorFile:
     """Read and check a file of `kind`: its header, its JSON, its tensors; nothing in it is executed."""
+    from safetensors import SafetensorError
+    from safetensors import numpy as safetensors_numpy
+
     source = Path(path)
     data = _read_bytes(source, kind)
     try:

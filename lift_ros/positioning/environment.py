@@ -1,4 +1,7 @@
-"""The positioning problem as a gymnasium environment, registered as `lift/Positioning-v0`."""
+"""The positioning problem as a gymnasium environment, registered when this is imported.
+
+`gymnasium.make("lift_ros.positioning.environment:lift/Positioning-v0")` imports it by itself.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,11 @@ from lift_ros.positioning.dynamics import HIGH, LOW, Beginning, Dynamics, Observ
 from lift_ros.positioning.simulated import SimulatedPositioning
 
 Info = dict[str, Any]
+
+ENVIRONMENT_ID = "lift/Positioning-v0"
+
+if ENVIRONMENT_ID not in gymnasium.registry:
+    gymnasium.register(ENVIRONMENT_ID, entry_point=f"{__name__}:ActivePositioning")
 
 _SEED_LIMIT = 2**63
 

@@ -15,6 +15,7 @@ import pytest
 
 from lift_ros.commands import doctor_command as checks
 from lift_ros.commands.doctor_command import BAD, OK, WARN, Finding, ProbeFailed
+from lift_ros.graph.roles import LIBRARIES, ROLES, Role
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"rclpy": "9.1.2", "distribution": "kilted", "rmw": "rmw_fastrtps_cpp"}
@@ -127,12 +128,28 @@ def test_probe_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
         checks.ask([sys.executable, "-c", "import time; time.sleep(600)"])
 
 
-def test_missing_torch_is_a_warning_with_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_missing_library_stops_collecting_where_collecting_needs_it(
+    role: Role, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "missing_of", lambda libraries: [libraries[-1]])
+    finding = checks.check_role(role)
+    needed = role.name in ("plant and routine", "collecting")
+    assert finding.status == (BAD if needed else WARN)
+    assert finding.found == f"{role.libraries[-1]} missing"
+    assert f"pip install {LIBRARIES[role.libraries[-1]].pip}" in finding.remedy
+    assert needed or finding.remedy.startswith(f"needed for {role.purpose} only")
+
+
+def test_library_that_is_there_but_broken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(command: list[str], **settings: str) -> None:
-        raise ProbeFailed("ModuleNotFoundError: No module named 'torch'")
+        raise ProbeFailed("ImportError: libtorch.so: cannot open")
 
     monkeypatch.setattr(checks, "ask", fail)
-    assert (checks.check_torch().status, "torch==2.13.0" in checks.check_torch().remedy) == (WARN, True)
+    (training,) = [role for role in ROLES if role.name == "training"]
+    finding = checks.check_role(training)
+    assert (finding.status, finding.found) == (WARN, "ImportError: libtorch.so: cannot open")
+    assert "torch==2.13.0" in finding.remedy
 
 
 @pytest.mark.parametrize("named", [None, "egl"])
@@ -184,5 +201,7 @@ def test_doctor_on_this_machine_from_another_folder(tmp_path: Path) -> None:
     assert by_name["DDS round trip"]["status"] == "ok", by_name["DDS round trip"]
     assert "p50" in by_name["DDS round trip"]["found"]
     assert by_name["discovery"]["status"] == "ok"
-    assert by_name["torch"]["status"] == "ok", by_name["torch"]
+    for role in ROLES:
+        assert by_name[role.name]["status"] == "ok", by_name[role.name]
+    assert "torch 2." in by_name["training"]["found"]
     assert done.returncode == (0 if told["can_collect"] else 1)

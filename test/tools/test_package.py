@@ -9,6 +9,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pytest
+
 import lift_ros
 
 ROOT = Path(__file__).parents[2]
@@ -32,30 +34,32 @@ def test_manifest_names_all_ros_packages_that_nodes_import() -> None:
     assert used <= depends()
 
 
-def modules_with_main() -> set[str]:
-    nodes = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
-    return {
-        f"lift_ros.nodes.{path.stem}"
-        for path in nodes
-        if re.search(r"^(def main\(|main = )", path.read_text(), re.MULTILINE)
-    } | {"lift_ros.cli"}
+def nodes() -> set[str]:
+    """Return the executables of nodes: every node that can be run."""
+    files = (ROOT / "lift_ros" / "nodes").glob("*_node.py")
+    runs = re.compile(r"^(def main\(|main = )", re.MULTILINE)
+    return {path.name.removesuffix("_node.py") for path in files if runs.search(path.read_text())}
 
 
-def test_setup_lists_lift_and_every_node() -> None:
-    listed = re.findall(r'^    "(\w+) = ([\w.]+):main",$', (ROOT / "setup.py").read_text(), re.MULTILINE)
-    assert {module for _, module in listed} == modules_with_main()
-    assert len(listed) == len(modules_with_main())
-    for command, module in listed:
-        name = module.rpartition(".")[2].removesuffix("_node")
-        assert command == ("lift" if module == "lift_ros.cli" else f"lift_{name}")
+def test_setup_lists_every_node() -> None:
+    (listed,) = re.findall(r"^NODES = \(\n(.*?)^\)", (ROOT / "setup.py").read_text(), re.MULTILINE | re.DOTALL)
+    names = re.findall(r'"(\w+)"', listed)
+    assert (set(names), len(names)) == (nodes(), len(nodes()))
 
 
-def test_cmake_lists_the_same_executables() -> None:
-    listed = re.findall(r"^install_executable\((\w+) ([\w.]+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-    assert {module for _, module in listed} == modules_with_main()
-    assert len(listed) == len(modules_with_main())
-    for name, module in listed:
-        assert name == ("lift" if module == "lift_ros.cli" else module.rpartition(".")[2].removesuffix("_node"))
+def test_cmake_lists_the_same_nodes() -> None:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    (listed,) = re.findall(r"^set\(\n  nodes\n(.*?)^\)", text, re.MULTILINE | re.DOTALL)
+    assert (set(listed.split()), len(listed.split())) == (nodes(), len(nodes()))
+
+
+def test_every_executable_can_be_imported_where_installations_look_for_it() -> None:
+    from lift_ros.nodes import starting
+
+    for name in nodes():
+        assert callable(getattr(starting, name))
+    with pytest.raises(AttributeError, match="no attribute 'arbitre'"):
+        starting.arbitre  # noqa: B018
 
 
 def test_cmake_knows_nothing_of_the_wheels() -> None:
