@@ -52,7 +52,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
         script = prefix / "lib" / "lift_ros" / name
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(
-            f"#!{sys.executable}\nimport sys\nfrom lift_ros.nodes.{name}_node import main\nsys.exit(main())\n"
+            f"#!{sys.executable}\nfrom lift_ros.nodes.starting import {name}\nraise SystemExit({name}())\n"
         )
         script.chmod(0o755)
     index = prefix / "share" / "ament_index" / "resource_index" / "packages"
@@ -152,3 +152,12 @@ def test_simulated_time_of_a_file_around_is_refused(launch: Launch, tmp_path: Pa
     output = finish(process)
     assert process.returncode == 1
     assert "use_sim_time is True; allowed: false" in output and "process started" not in output
+
+
+def test_interrupting_at_once_ends_without_a_traceback(launch: Launch) -> None:
+    process = launch("collect", run="run", p=0)
+    read_until(process, "process started")
+    time.sleep(0.5)  # Python is up, and its modules are not
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal does
+    output = finish(process)
+    assert "Traceback" not in output and "process has died" not in output
