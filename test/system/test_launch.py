@@ -152,12 +152,3 @@ def test_simulated_time_of_a_file_around_is_refused(launch: Launch, tmp_path: Pa
     output = finish(process)
     assert process.returncode == 1
     assert "use_sim_time is True; allowed: false" in output and "process started" not in output
-
-
-def test_interrupting_at_once_ends_without_a_traceback(launch: Launch) -> None:
-    process = launch("collect", run="run", p=0)
-    read_until(process, "process started")
-    time.sleep(0.5)  # Python is up, and its modules are not
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal does
-    output = finish(process)
-    assert "Traceback" not in output and "process has died" not in output
