@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed, Tolerate, refuse
-from lift_ros.bags.files import EPISODE, STEP
+from lift_ros.bags.files import EPISODE, NAMESPACE, STEP, known_as, namespace_of
 from lift_ros.bags.mcap_records import Announced, RecordedMessage, RecordedTopic, journal_messages, walk
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
@@ -21,12 +21,11 @@ from lift_ros.messages.layout import prefix_dtype
 from lift_ros.messages.records import decode_episode, decode_step
 from lift_ros.seeds import episode_seed
 
-_OURS = {topic.name: topic for topic in (STEP, EPISODE)}
-_DECODERS = {STEP.name: decode_step, EPISODE.name: decode_episode}
+_DECODERS = {STEP: decode_step, EPISODE: decode_episode}
 # Where the number of the episode ends in messages whose frame is empty.
 _NUMBERS = {
-    STEP.name: prefix_dtype("Step", {}, "episode").itemsize,
-    EPISODE.name: prefix_dtype("Episode", {}, "episode").itemsize,
+    STEP: prefix_dtype("Step", {}, "episode").itemsize,
+    EPISODE: prefix_dtype("Episode", {}, "episode").itemsize,
 }
 
 
@@ -60,16 +59,15 @@ class Sizes(NamedTuple):
 
 
 def is_alike(topic: RecordedTopic, known: RecordedTopic) -> bool:
-    """Whether messages of two topics of one name are the same bytes, whatever comments and constants say of them."""
-    if (topic.name, topic.type_name, topic.encoding) != (known.name, known.type_name, known.encoding):
+    """Whether messages of two topics are the same bytes, whatever comments and constants say of them."""
+    if (topic.type_name, topic.encoding) != (known.type_name, known.encoding):
         return False
     found, expected = (fields_by_type(each.definition, each.type_name) for each in (topic, known))
     return bool(found == expected)
 
 
-def _check_type(topic: RecordedTopic, bag: Path) -> None:
+def _check_type(topic: RecordedTopic, known: RecordedTopic, bag: Path) -> None:
     """Refuse a topic of ours that was written with another definition; comments and constants do not matter."""
-    known = _OURS[topic.name]
     if is_alike(topic, known):
         return
     difference = topic.type_name
@@ -83,33 +81,44 @@ def _check_type(topic: RecordedTopic, bag: Path) -> None:
 
 def group(messages: Iterable[RecordedMessage], bag: Path, tolerate: Tolerate = refuse) -> dict[int, RawEpisode]:
     """Sort a file's messages into episodes, in the order they were written."""
-    episodes: dict[int, RawEpisode] = {}
-    checked: set[RecordedTopic] = set()
+    graphs: dict[str, dict[int, RawEpisode]] = {}  # by namespace
+    roles: dict[RecordedTopic, RecordedTopic | None] = {}
     for message in messages:
         topic = message.topic
-        if topic.name not in _OURS:
+        if topic not in roles:
+            roles[topic] = known_as(topic)
+            if (role := roles[topic]) is not None:
+                _check_type(topic, role, bag)
+                graphs.setdefault(namespace_of(topic), {})
+        role = roles[topic]
+        if role is None:
             continue
-        if topic not in checked:
-            _check_type(topic, bag)
-            checked.add(topic)
         try:
-            raw = episodes.setdefault(_episode_of(message), RawEpisode())
+            raw = graphs[namespace_of(topic)].setdefault(_episode_of(message, role), RawEpisode())
         except Malformed as error:
             tolerate(error)
             continue
-        if topic.name == STEP.name:
+        if role is STEP:
             raw.steps.append(message)
         else:
             raw.ends_twice = raw.end is not None
             raw.end = message
-    return episodes
+    return _of_one_graph(graphs, bag)
 
 
-def _episode_of(message: RecordedMessage) -> int:
+def _of_one_graph(graphs: dict[str, dict[int, RawEpisode]], bag: Path) -> dict[int, RawEpisode]:
+    """Return the episodes of the graph that recorded the file; versions up to 0.1 could record another one's along."""
+    if len(graphs) > 1 and NAMESPACE not in graphs:
+        remedy = "Keep the topics of one of them, for example with `ros2 bag convert`."
+        raise BagError(f"it holds the steps of several graphs: {', '.join(graphs)}", bag=bag, remedy=remedy)
+    return graphs.get(NAMESPACE) or next(iter(graphs.values()), {})
+
+
+def _episode_of(message: RecordedMessage, role: RecordedTopic) -> int:
     """Return the episode of a message of ours, which stands behind its header whatever else it holds."""
     data = message.data
     order: Literal["little", "big"] = "little" if data[1:2] == b"\1" else "big"
-    end = _NUMBERS[message.topic.name] - 4 + -(-int.from_bytes(data[12:16], order) // 4) * 4
+    end = _NUMBERS[role] - 4 + -(-int.from_bytes(data[12:16], order) // 4) * 4
     if len(data) < end:
         raise Malformed(f"a message of {len(data)} bytes ends before the number of its episode")
     return int.from_bytes(data[end - 4 : end], order)
@@ -127,8 +136,8 @@ def read_file(path: Path, announced: Announced, tolerate: Tolerate, *, journal: 
 def decodable(message: RecordedMessage) -> bool:
     """Whether a message can be decoded, if it is one of ours."""
     try:
-        if message.topic.name in _DECODERS:
-            _DECODERS[message.topic.name](message.data)
+        if (role := known_as(message.topic)) is not None:
+            _DECODERS[role](message.data)
     except MessageError:
         return False
     return True

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -36,8 +37,32 @@ def _topic(name: str, message: str) -> RecordedTopic:
     return RecordedTopic(name, type_name(message), full_definition(message), type_hash(message), json.dumps([_QOS]))
 
 
-STEP = _topic("/lift/step", "Step")
-EPISODE = _topic("/lift/episode", "Episode")
+NAMESPACE = "/lift"  # of a graph that was given no other
+STEP = _topic(f"{NAMESPACE}/step", "Step")
+EPISODE = _topic(f"{NAMESPACE}/episode", "Episode")
+
+
+def topics_of(namespace: str) -> tuple[RecordedTopic, RecordedTopic]:
+    """Return the topics of steps and of the ends of episodes in a namespace."""
+    step, episode = (
+        replace(topic, name=namespace.rstrip("/") + topic.name.removeprefix(NAMESPACE)) for topic in (STEP, EPISODE)
+    )
+    return step, episode
+
+
+def known_as(topic: RecordedTopic) -> RecordedTopic | None:
+    """Return STEP or EPISODE where a topic is that of some namespace; by its name alone in the usual one."""
+    for known in (STEP, EPISODE):
+        if topic.name == known.name or (
+            topic.type_name == known.type_name and topic.name.endswith(known.name.removeprefix(NAMESPACE))
+        ):
+            return known
+    return None
+
+
+def namespace_of(topic: RecordedTopic) -> str:
+    """Return the namespace of a topic."""
+    return topic.name.rpartition("/")[0] or "/"
 
 
 def file_name(run: Path, first_episode: int) -> str:

@@ -20,7 +20,7 @@ from mcap.opcode import Opcode
 from mcap.records import ChunkIndex, DataEnd, Footer, Header, Metadata, MetadataIndex, Statistics, SummaryOffset
 
 from lift_ros.bags.faults import Malformed
-from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, tail_name, write_all
+from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, known_as, tail_name, write_all
 from lift_ros.bags.mcap_records import (
     CHUNK_HEAD,
     HEAD,
@@ -199,7 +199,8 @@ class Journal:
             return None
         self.seal()
         name = self.path.name.removesuffix(JOURNAL_SUFFIX)
-        if not self._counts[self._channels.get(EPISODE.name, 0)]:
+        ends = [channel for channel, topic in self._announced.topics.items() if known_as(topic) is EPISODE]
+        if not any(self._counts[channel] for channel in ends):
             name = tail_name(self.path.parent, first_episode_of(name) or 0)
         filled = [chunk for chunk in self._chunks if chunk.message_index_offsets]
         summary = FileSummary(

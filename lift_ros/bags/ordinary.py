@@ -21,7 +21,7 @@ from mcap.opcode import Opcode
 from lift_ros.array_types import ByteArray, IntArray
 from lift_ros.bags.contents import Sizes, is_alike
 from lift_ros.bags.faults import UNREADABLE
-from lift_ros.bags.files import EPISODE, STEP
+from lift_ros.bags.files import EPISODE, STEP, known_as
 from lift_ros.bags.journal import START
 from lift_ros.bags.mcap_records import (
     CHUNK_HEAD,
@@ -101,7 +101,8 @@ def _announces_ours(head: bytes) -> bool:
         announced.note(opcode, body)
     topics = {STEP_CHANNEL: STEP, EPISODE_CHANNEL: EPISODE}
     return announced.topics.keys() == topics.keys() and all(
-        is_alike(announced.topics[channel], topic) for channel, topic in topics.items()
+        known_as(announced.topics[channel]) is topic and is_alike(announced.topics[channel], topic)
+        for channel, topic in topics.items()
     )
 
 

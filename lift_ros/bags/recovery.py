@@ -10,7 +10,7 @@ from mcap.opcode import Opcode
 
 from lift_ros.bags.contents import assemble, decodable, group, recovered
 from lift_ros.bags.faults import EpisodeError
-from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of
+from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, namespace_of, topics_of
 from lift_ros.bags.journal import FileSummary, Journal
 from lift_ros.bags.mcap_records import HEAD, Announced, RecordedMessage, journal_messages
 from lift_ros.messages.records import EpisodeEnd, encode_episode
@@ -71,5 +71,6 @@ def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[i
             return begin, None
         if len(episode.steps) < len(raw.steps):
             return raw.steps[len(episode.steps)].offset, None
-        end = RecordedMessage(EPISODE, raw.steps[-1].time_ns, encode_episode(EpisodeEnd.of(episode)))
+        _, topic = topics_of(namespace_of(raw.steps[-1].topic))
+        end = RecordedMessage(topic, raw.steps[-1].time_ns, encode_episode(EpisodeEnd.of(episode)))
     return None, end

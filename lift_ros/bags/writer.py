@@ -15,7 +15,16 @@ from mcap.records import Metadata
 
 from lift_ros.bags.contents import Sizes, cut_off_episode
 from lift_ros.bags.faults import BagError, DiskFull
-from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, STEP, RunLock, file_name, list_run, sync_directory
+from lift_ros.bags.files import (
+    JOURNAL_SUFFIX,
+    NAMESPACE,
+    RunLock,
+    file_name,
+    known_as,
+    list_run,
+    sync_directory,
+    topics_of,
+)
 from lift_ros.bags.journal import Journal
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise_file
@@ -53,7 +62,7 @@ class RunWriter:
 
     `episodes_per_file` episodes share an .mcap file. `sync` makes each finished episode durable against a power cut;
     without it a crash of the process still loses nothing. `reserve` bytes of the disk are left free, so that a full
-    disk stops recording before a file is cut off.
+    disk stops recording before a file is cut off. `namespace` is that of the graph whose topics are recorded.
     """
 
     def __init__(
@@ -64,12 +73,15 @@ class RunWriter:
         *,
         sync: bool = True,
         reserve: int = DEFAULT_RESERVE,
+        namespace: str = NAMESPACE,
     ) -> None:
         if episodes_per_file < 1:
             raise UserError(f"episodes_per_file is {episodes_per_file}; a file holds at least 1 episode.")
         self.path = Path(path)
         self.next_episode = 0
         self._given_facts = facts
+        self._namespace = namespace
+        self._step_topic, self._episode_topic = topics_of(namespace)
         self._episodes_per_file = episodes_per_file
         self._sync = sync
         self._reserve = reserve
@@ -100,7 +112,9 @@ class RunWriter:
         # first error is the one to report.
         self._release()
         with contextlib.suppress(UserError):
-            RunWriter(self.path, self._given_facts, sync=self._sync, reserve=self._reserve).close()
+            RunWriter(
+                self.path, self._given_facts, sync=self._sync, reserve=self._reserve, namespace=self._namespace
+            ).close()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -117,7 +131,7 @@ class RunWriter:
             self._refuse(f"it has {Sizes(*sizes)} and those before have {tally.sizes}", step.episode, step.index)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
-        self._write(STEP, time_ns, step_pieces(step) if data is None else (data,))
+        self._write(self._step_topic, time_ns, step_pieces(step) if data is None else (data,))
         if not tally.steps:
             tally.start_time, tally.sizes = step.time_ns, Sizes(*sizes)
         tally.last_time = time_ns
@@ -145,7 +159,7 @@ class RunWriter:
             said = decode_episode(data)
             data = data if (said.steps, said.augmentations) == (end.steps, end.augmentations) else None
         data = encode_episode(end) if data is None else data
-        self._write(EPISODE, max(tally.last_time, episode.end_time_ns), (data,))
+        self._write(self._episode_topic, max(tally.last_time, episode.end_time_ns), (data,))
         self.next_episode += 1
         self._tally = _Tally()
         with self._failures("the episode cannot be completed"):
@@ -162,7 +176,7 @@ class RunWriter:
 
     def write_other(self, topic: RecordedTopic, data: bytes, time_ns: int) -> None:
         """Record a message of another topic along."""
-        if topic.name in (STEP.name, EPISODE.name):
+        if topic.name in (self._step_topic.name, self._episode_topic.name) or known_as(topic) is not None:
             raise UserError(f"topic {topic.name} is written with write_step and finish_episode; record another along.")
         if not 0 <= time_ns < 2**63:
             raise UserError(f"time {time_ns} of topic {topic.name} is no time in a bag; give nanoseconds from 0 on.")
@@ -211,7 +225,7 @@ class RunWriter:
             if known:
                 metadata = RunMetadata.load(self.path)
                 metadata.facts = continued(metadata.facts, facts, self.next_episode)
-        for topic in (STEP, EPISODE):
+        for topic in (self._step_topic, self._episode_topic):
             metadata.announce(topic)
         for name in listing.finished:
             if name not in metadata.files:
@@ -237,7 +251,8 @@ class RunWriter:
             self._finish_file()
             self._check_space(0)
             file = Journal(self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX))
-            file.create(Metadata(METADATA_NAME, facts_as_text(self._metadata.facts)), (STEP, EPISODE))
+            topics = (self._step_topic, self._episode_topic)
+            file.create(Metadata(METADATA_NAME, facts_as_text(self._metadata.facts)), topics)
             if self._sync and self._episodes_per_file > 1:
                 sync_directory(self.path)
             self._file = file

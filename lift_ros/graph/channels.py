@@ -27,7 +27,7 @@ class Topic:
 
 
 TOPICS = (
-    Topic(qos.OBSERVATION, [PLANT], [ARBITER]),
+    Topic(qos.OBSERVATION, [PLANT], [ARBITER, RECORDER]),
     Topic(qos.QUERY, [ARBITER], [LOGGING_POLICY, AUGMENTOR]),
     Topic(qos.PROPOSAL, [LOGGING_POLICY, AUGMENTOR], [ARBITER]),
     Topic(qos.COMMAND, [ARBITER], [PLANT]),

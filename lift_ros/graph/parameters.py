@@ -15,6 +15,7 @@ from lift_ros.scenario import ASSIST_KEYS, GUARD_KEYS
 Value = bool | int | float | str
 
 MODE_NAMES = tuple(mode.name.lower() for mode in Mode)
+CLOCK = "use_sim_time"  # ROS gives this parameter to every node
 _KINDS = {bool: "bool", int: "int", float: "double", str: "string"}
 
 
@@ -52,6 +53,15 @@ class Parameter:
         if type(value) is not type(self.default) or not self.key.accepts(value):
             hint = f"; write {value}.0" if self.kind == "double" and type(value) is int else ""
             raise UserError(f"parameter {self.name} is {value!r}; allowed: {self.allowed}{hint}")
+
+
+def check_clock(simulated: object) -> None:
+    """Refuse simulated time: it may stand still or jump back, and records must stay in the order of their times."""
+    if simulated is not False:
+        raise UserError(
+            f"parameter {CLOCK} is {simulated!r}; allowed: false, as steps are stamped and deadlines and the plant's "
+            "watchdog kept by this machine's clock; leave simulated time to the nodes of your simulator"
+        )
 
 
 _fixed = partial(Parameter, fixed=True)

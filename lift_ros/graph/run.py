@@ -20,12 +20,12 @@ from lift_ros.graph.isolation import private_network
 from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
+from lift_ros.graph.restarts import RESTARTS
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 from lift_ros.graph.table import HARDWARE, GraphOptions, NodeEntry, describe_graph, graph_nodes
 from lift_ros.graph.transport import DOMAIN, LOCALHOST, RANGE, discovery_range
 from lift_ros.processes import module_command
 
-RESTARTS = 5
 MONITOR = "monitor"  # what it prints is for the live view, not for the log
 
 
@@ -138,9 +138,7 @@ def process_specs(
 ) -> list[ProcessSpec]:
     """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
     rows = list(rows)
-    monitor = NodeEntry(
-        MONITOR, {name: value for row in rows for name, value in row.parameters.items() if name == "graph"}
-    )
+    monitor = NodeEntry(MONITOR, {"graph": next((row.parameters.get("graph", "") for row in rows), "")})
     environment = {
         **settings,
         "RCUTILS_CONSOLE_OUTPUT_FORMAT": "{severity}: {message}",

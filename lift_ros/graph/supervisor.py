@@ -9,15 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from lift_ros.errors import UserError
 from lift_ros.graph.guardian import Guardian
+from lift_ros.graph.restarts import Restarts
 from lift_ros.processes import end_with_parent
 
-BAD_INPUT = 2  # exit status with which a node refuses what a user gave it
 LINE_LIMIT = 65536  # bytes kept of a line without an end
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 
@@ -42,12 +40,6 @@ class _Child:
     ended: bool = False
 
 
-class GraphFailed(UserError):
-    """A process without restarts left has ended although the run was not complete."""
-
-    exit_status = 1
-
-
 @dataclass(eq=False)
 class Supervisor:
     """Starts processes in the given order and ends them in the same one: what asks stops before what answers."""
@@ -66,7 +58,8 @@ class Supervisor:
         self._children: list[_Child] = []
         self._restarts_due: list[tuple[float, ProcessSpec]] = []
         self._width = max((len(spec.name) for spec in self.specs), default=0)
-        self.restarts: Counter[str] = Counter()
+        self._rule = Restarts()
+        self.restarts = self._rule.counts
 
     def __enter__(self) -> Supervisor:
         self._guardian = Guardian(self.grace_s)
@@ -181,16 +174,9 @@ class Supervisor:
         return False
 
     def _restart_or_give_up(self, child: _Child) -> None:
-        spec, status = child.spec, _describe_status(child.process.returncode)
-        if child.process.returncode == BAD_INPUT:
-            raise GraphFailed(f"{spec.name} refused its input and would do so again; its log says why")
-        if self.restarts[spec.name] >= spec.restarts:
-            raise GraphFailed(
-                f"{spec.name} {status} and has no restarts left ({spec.restarts} allowed); its log says why"
-            )
-        self.restarts[spec.name] += 1
-        self.log(self._prefix(spec) + f"{status}; restart {self.restarts[spec.name]} of {spec.restarts}")
-        self._restarts_due.append((time.monotonic() + self.restart_delay_s, spec))
+        line = self._rule.claim(child.spec.name, child.process.returncode, child.spec.restarts)
+        self.log(self._prefix(child.spec) + line)
+        self._restarts_due.append((time.monotonic() + self.restart_delay_s, child.spec))
 
     def _interrupt(self, child: _Child) -> None:
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -211,9 +197,3 @@ class Supervisor:
         while stream is not None and not stream.closed:
             if not self._read(child):
                 self._forget_output(child)
-
-
-def _describe_status(returncode: int) -> str:
-    if returncode < 0:
-        return f"was ended by {signal.Signals(-returncode).name}"
-    return f"ended with status {returncode}"

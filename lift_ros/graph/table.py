@@ -76,6 +76,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
         load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
+    seed = int(options.parameters.get("arbiter", {}).get("seed", options.seed))
     rows = {"arbiter": given | _arbiter(options, plan, run)}
     if plan.mode is not Mode.EVALUATE:
         rows["logging_policy"] = given
@@ -85,8 +86,9 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     if options.plant == SIMULATOR:
         rows[simulator_of(scenario)] = given
     if plan.trains:
-        rows["trainer"] = given | {"run": run, "train_after": plan.train_after, "seed": options.seed}
-    facts = plan.facts(scenario, seed=options.seed, made_by="graph")
+        rows["trainer"] = given | {"run": run, "train_after": plan.train_after, "seed": seed}
+    facts = plan.facts(scenario, seed=seed, made_by="graph")
+    facts["policy"] = options.parameters.get("logging_policy", {}).get("policy") or facts["policy"]
     rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
     mark: dict[str, Value] = {"graph": options.token}
     require_libraries(rows)
@@ -96,7 +98,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
 
 def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
     """Return how the graph collects; parameters that are set by hand count as what the user decided."""
-    arbiter, augmentor = (options.parameters.get(name, {}) for name in ("arbiter", "augmentor"))
+    arbiter, augmentor, trainer = (options.parameters.get(name, {}) for name in ("arbiter", "augmentor", "trainer"))
     model = augmentor.get("model") or options.model
     wishes = {"mode": options.mode, "episodes": options.episodes, "p": options.p, "budget": None}
     return CollectionPlan.make(
@@ -108,7 +110,7 @@ def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
         augmentation=str(augmentor.get("policy") or options.augmentation or "") or None,
         model=Path(str(model)) if model else None,
         data=options.data,
-        train_after=options.train_after,
+        train_after=trainer.get("train_after", options.train_after),  # type: ignore[arg-type]
     )
 
 
@@ -156,6 +158,7 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
             if parameter is None:
                 raise UserError(f"{executable} has no parameter {name}; see lift_{executable} --help")
             parameter.check(value)
+    _check_shared(options)
     check_continuation(options.run, scenario)
 
 
@@ -166,6 +169,18 @@ def check_namespace(namespace: str) -> None:
             f"namespace is {namespace!r}; allowed: letters, digits and _, not beginning with a digit, with / between "
             "names"
         )
+
+
+def _check_shared(options: GraphOptions) -> None:
+    """Refuse to give one node another scenario or run than the others: the run's facts would be untrue."""
+    shared = {"scenario": ("--scenario", options.scenario), "run": ("--out", str(options.run.resolve()))}
+    for executable, values in options.parameters.items():
+        for name, (option, wanted) in shared.items():
+            if values.get(name, wanted) != wanted:
+                raise UserError(
+                    f"parameter {name} of {executable} is {values[name]!r}, but the graph has {wanted!r}: choose one "
+                    f"for all nodes with {option}"
+                )
 
 
 def _check_routine(options: GraphOptions, scenario: Scenario) -> None:

@@ -119,6 +119,9 @@ decode_episode = make_decoder(  # the episode has no steps yet
     "Episode", _make_end, {**get_type_hints(Episode), **get_type_hints(EpisodeEnd)}, _EPISODE_NAMES
 )
 decode_command = make_decoder("Command", _make_command, get_type_hints(_make_command), _RUN)
+decode_frame: Callable[[bytes], str] = make_decoder(  # of the positions in an observation
+    "Observation", lambda frame_id: frame_id, {"frame_id": str}, {"header.frame_id": "frame_id"}
+)
 decode_receipt = make_decoder(
     "Receipt", _make_receipt, get_type_hints(_make_receipt), {"header": "time_ns", "header.frame_id": "token"}
 )

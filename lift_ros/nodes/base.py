@@ -28,7 +28,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.graph.live_view import UP
 from lift_ros.graph.meeting import Place
-from lift_ros.graph.parameters import PARAMETERS, Parameter, describe, find
+from lift_ros.graph.parameters import CLOCK, PARAMETERS, Parameter, check_clock, describe, find
 from lift_ros.graph.transport import discovery_range
 from lift_ros.messages import MessageError
 from lift_ros.nodes.diagnostics import Diagnostics, Status
@@ -103,6 +103,7 @@ class LiftNode(Node):
 
     def _declare(self) -> None:
         table = self.parameter_table()
+        check_clock(self.get_parameter(CLOCK).value)
         for parameter in table:
             name = parameter.name
             if name in self._parameter_overrides:
@@ -118,10 +119,11 @@ class LiftNode(Node):
     def _check_set(self, changes: list[RosParameter[Any]]) -> SetParametersResult:
         for change in changes:
             parameter = find(self.parameter_table(), change.name)
-            if parameter is None:
-                continue
             try:
-                parameter.check(change.value)
+                if parameter is not None:
+                    parameter.check(change.value)
+                elif change.name == CLOCK:
+                    check_clock(change.value)
             except UserError as error:
                 return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)

@@ -14,6 +14,7 @@ from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
@@ -45,6 +46,8 @@ class FurtherTopics:
     def _subscribe(self, name: str, types: list[str]) -> None:
         if len(types) > 1:
             raise UserError(f"it has several types ({', '.join(types)}); publish it with one")
+        if types[0] in (STEP.type_name, EPISODE.type_name):
+            raise UserError("it tells of steps or episodes, and a run holds those of its own graph alone")
         offered = [info.qos_profile for info in self._node.get_publishers_info_by_topic(name)]
         # What the least of all publishers offers reaches us from every one of them.
         reliable = all(profile.reliability == ReliabilityPolicy.RELIABLE for profile in offered)

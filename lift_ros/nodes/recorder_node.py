@@ -30,7 +30,7 @@ from lift_ros.messages.records import (
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics
-from lift_ros.nodes.markers import trajectory_markers
+from lift_ros.nodes.markers import PlantFrame, trajectory_markers
 from lift_ros.nodes.senders import RECORDS
 
 READY_SECONDS = 1.0
@@ -89,6 +89,7 @@ class Recorder(LiftNode):
         self._receipts = self.create_publisher(msg.Receipt, qos.RECEIPT, qos.LOOP)
         self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
+        self._frame = PlantFrame(self)
         self._writer: RunWriter | None = None
         self._open(self.make_token())
         self.listen(msg.Step, qos.STEP, _with_bytes("Step", decode_step, encode_step), self._on_step, roles=RECORDS)
@@ -104,7 +105,9 @@ class Recorder(LiftNode):
     # --- the run ---------------------------------------------------------------------------------------------------
 
     def _open(self, token: str) -> None:
-        self._writer = RunWriter(self._path, self._facts, self.value("episodes_per_file"))
+        self._writer = RunWriter(
+            self._path, self._facts, self.value("episodes_per_file"), namespace=self.get_namespace()
+        )
         self._steps = []
         self._ended = b""
         self._token = token
@@ -236,10 +239,11 @@ class Recorder(LiftNode):
     # --- for eyes --------------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        if self._markers.get_subscription_count() == 0:
+        frame = self._frame.look()
+        if frame is None or self._markers.get_subscription_count() == 0:
             return
         steps = [step for step, _ in self._steps] or self._shown
-        self._markers.publish(trajectory_markers(steps, "world", self.get_clock().now().to_msg()))
+        self._markers.publish(trajectory_markers(steps, frame, self.get_clock().now().to_msg()))
 
     # --- end -------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from bag_samples import sample_episode, write_run
 from rosbags_writer import write_with_rosbags
 
 from lift_ros.bags import BagError, EpisodeError, RunReader, RunWriter, read_run, writer
-from lift_ros.bags.files import STEP
+from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.errors import UserError
@@ -251,7 +251,7 @@ def test_a_step_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytes
     definition = STEP.definition.replace("float64 reward\n", "float32 reward\n")
     step = RecordedTopic(STEP.name, STEP.type_name, definition)
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "STEP", step)
+        patch.setattr(writer, "topics_of", lambda _namespace: (step, EPISODE))
         write_run(tmp_path / "run", 1)
     error = refusal(tmp_path / "run")
     assert "float32 reward" in str(error)

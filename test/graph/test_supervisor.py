@@ -14,7 +14,8 @@ import pytest
 
 from lift_ros.collection.interruption import stop_on_signals
 from lift_ros.graph.guardian import left_behind
-from lift_ros.graph.supervisor import GraphFailed, ProcessSpec, Supervisor
+from lift_ros.graph.restarts import GraphFailed
+from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 
 WAIT_FOREVER = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)"
 STUBBORN = """

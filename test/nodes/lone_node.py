@@ -37,14 +37,14 @@ class Kept:
 
 
 @contextlib.contextmanager
-def lone_node(kind: type[AnyNode], **parameters: Any) -> Iterator[AnyNode]:
+def lone_node(kind: type[AnyNode], namespace: str = "lift", **parameters: Any) -> Iterator[AnyNode]:
     """Make a node in this process that nobody else can hear."""
     context = rclpy.Context()
     with isolated() as domain, udp_alone():
         rclpy.init(context=context, domain_id=domain)
         try:
             overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-            node = kind(context=context, parameter_overrides=overrides)
+            node = kind(context=context, namespace=namespace, parameter_overrides=overrides)
             try:
                 yield node
             finally:

@@ -103,3 +103,15 @@ def test_change_of_status_is_reported_at_once_and_once(node: LoopbackHardware) -
 def test_nodes_live_in_the_namespace_lift(node: LoopbackHardware) -> None:
     assert node.get_fully_qualified_name() == "/lift/loopback_hardware"
     assert node.resolve_topic_name("observation") == "/lift/observation"
+
+
+def test_simulated_time_is_refused_at_start_and_at_run_time(node: LoopbackHardware) -> None:
+    refused, reason = set_one(node, "use_sim_time", True)
+    assert not refused
+    assert "allowed: false, as steps are stamped" in reason
+    assert set_one(node, "use_sim_time", False)[0]
+    with (
+        pytest.raises(UserError, match="use_sim_time is True; allowed: false"),
+        lone_node(ArbiterNode, use_sim_time=True),
+    ):
+        pass

@@ -77,3 +77,37 @@ def test_bad_input_ends_with_status_2_and_one_sentence(
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# Stops in the midst of a node's imports, and says so.
+STUCK = """
+import sys, time
+
+class Stuck:
+    def find_spec(self, name, path=None, target=None):
+        if name == "rclpy.node":
+            print("importing", flush=True)
+            while True:
+                try:
+                    time.sleep(60)
+                except BaseException:
+                    pass  # as libraries do that try one import after another
+
+sys.meta_path.insert(0, Stuck())
+from lift_ros.nodes.starting import arbiter
+sys.exit(arbiter())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_node_interrupted_in_the_midst_of_imports_ends_without_a_word(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(number)
+        try:
+            said, _ = process.communicate(timeout=ENOUGH)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (0, "")

@@ -15,8 +15,10 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosbags.typesys import Stores, get_typestore
 from std_msgs.msg import Float64
 
+import lift_ros.msg as msg
 from lift_ros.errors import UserError
 from lift_ros.graph.table import topic_names
+from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.executor import message_class
 from lift_ros.nodes.further_topics import describe_type
 from lift_ros.nodes.recorder_node import Recorder
@@ -79,3 +81,11 @@ def test_topic_that_appears_later_is_recorded_whatever_its_quality(recorder: Rec
         decoded = list(make_reader(stream, decoder_factories=[DecoderFactory()]).iter_decoded_messages())
     assert decoded[0].channel.topic == "/force"
     assert decoded[0].decoded_message.data == 1.5
+
+
+def test_steps_of_another_graph_are_not_recorded_along_and_recording_goes_on(tmp_path: Path) -> None:
+    with lone_node(Recorder, run=str(tmp_path / "run"), topics="/other/step") as node:
+        node.create_publisher(msg.Step, "/other/step", 10)
+        until(node, lambda: not node._further.missing)
+        assert not list(node.get_subscriptions_info_by_topic("/other/step"))
+        assert node.diagnostics.status is Status.RECORDING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from live_graph import recorded
-from lone_node import Kept, lone_node
+from lone_node import Kept, lone_node, spin
 
 import lift_ros.msg as msg
 from lift_ros.bags import BagError
+from lift_ros.bags.replaying import recorded_topics
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step, same
 from lift_ros.errors import UserError
+from lift_ros.graph import qos
 from lift_ros.messages.records import EpisodeEnd, ReceiptKind, encode_episode, encode_step
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.recorder_node import Recorder
@@ -193,6 +196,7 @@ def test_facts_reach_the_run_and_must_be_an_object(tmp_path: Path) -> None:
 
 
 def test_markers_are_blue_for_logged_and_red_for_augmented_steps(feed: Fed) -> None:
+    feed.node._frame.name = "stage"
     feed(*(step(index) for index in range(4)))
     feed.node._draw()
     (array,) = feed.markers.take()
@@ -206,7 +210,32 @@ def test_markers_are_blue_for_logged_and_red_for_augmented_steps(feed: Fed) -> N
 
 
 def test_markers_leave_out_what_has_no_position(feed: Fed) -> None:
+    feed.node._frame.name = "stage"
     feed(*(replace(step(index), position=np.empty(0)) for index in range(3)))
     feed.node._draw()
     (array,) = feed.markers.take()
     assert all(not marker.points for marker in array.markers)
+
+
+def test_markers_are_in_the_frame_of_the_plants_observations(feed: Fed) -> None:
+    feed(*(step(index) for index in range(3)))
+    feed.node._draw()
+    assert feed.markers.take() == []  # nobody knows where these positions are
+    plant = feed.node.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
+    observation = msg.Observation()
+    observation.header.frame_id = "stage"
+    deadline = time.monotonic() + 60
+    while feed.node._frame.name is None and time.monotonic() < deadline:
+        plant.publish(observation)
+        spin(feed.node, 0.1)
+    feed.node._draw()
+    (array,) = feed.markers.take()
+    assert [marker.header.frame_id for marker in array.markers] == ["stage", "stage"]
+    assert feed.node.count_subscribers(qos.OBSERVATION) == 0  # it has heard enough
+
+
+def test_the_bag_names_topics_as_the_graph_does(tmp_path: Path) -> None:
+    with lone_node(Recorder, namespace="cell/left", run=str(tmp_path / "run")) as node:
+        Fed(node).whole(episode(2))
+    assert list(recorded_topics(tmp_path / "run")) == ["/cell/left/step", "/cell/left/episode"]
+    assert len(recorded(tmp_path / "run")) == 1
