@@ -15,10 +15,9 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosbags.typesys import Stores, get_typestore
 from std_msgs.msg import Float64
 
-from lift_ros.errors import UserError
 from lift_ros.graph.table import topic_names
-from lift_ros.nodes.executor import message_class
 from lift_ros.nodes.further_topics import describe_type
+from lift_ros.nodes.message_types import message_class
 from lift_ros.nodes.recorder_node import Recorder
 
 
@@ -36,7 +35,7 @@ def test_installed_definitions_are_those_of_ros(name: str) -> None:
 
 
 def test_type_without_an_installed_definition_is_refused_with_the_remedy() -> None:
-    with pytest.raises(UserError, match="foreign_rig/msg/Move has no definition .* source the workspace"):
+    with pytest.raises(ImportError, match="foreign_rig/msg/Move has no definition .* source the workspace"):
         describe_type("foreign_rig/msg/Move")
 
 

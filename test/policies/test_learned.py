@@ -147,18 +147,25 @@ def test_fits_a_plant_of_its_sizes_that_allows_its_steps(tmp_path: Path, plant: 
 
 
 @pytest.mark.parametrize(
-    ("plant", "sha256", "message"),
+    ("plant", "announced", "message"),
     [
-        (replace(STAGE, observation_size=4), "", "observations of size 3 to actions of size 2, but stage has 4 and 2"),
-        (replace(STAGE, action_size=1), "", "but stage has 3 and 1"),
-        (replace(STAGE, action_radius=0.4), "", "makes steps up to 0.5, but stage allows 0.4"),
-        (STAGE, "0" * 64, "announced was 000000000000"),
+        (
+            replace(STAGE, observation_size=4),
+            None,
+            "observations of size 3 to actions of size 2, but stage has 4 and 2",
+        ),
+        (replace(STAGE, action_size=1), None, "but stage has 3 and 1"),
+        (replace(STAGE, action_radius=0.4), None, "makes steps up to 0.5, but stage allows 0.4"),
+        (STAGE, "0" * 64, "announced was '000000000000'"),
+        (STAGE, "", "was announced without its SHA-256"),
     ],
 )
-def test_refuses_a_plant_that_it_does_not_fit(tmp_path: Path, plant: Limits, sha256: str, message: str) -> None:
+def test_refuses_a_plant_that_it_does_not_fit(
+    tmp_path: Path, plant: Limits, announced: str | None, message: str
+) -> None:
     write_model(tmp_path / "m.safetensors")
     with pytest.raises(UserError, match=message):
-        load_fitting_model(tmp_path / "m.safetensors", "stage", plant, sha256)
+        load_fitting_model(tmp_path / "m.safetensors", "stage", plant, announced)
 
 
 def test_refuses_weights_that_overflow(tmp_path: Path) -> None:
