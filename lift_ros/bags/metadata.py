@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.bags.contents import located
+from lift_ros.bags.facts import check_facts
 from lift_ros.bags.faults import BagError, Malformed
 from lift_ros.bags.files import sync_directory, write_all
 from lift_ros.bags.journal import FileSummary
@@ -57,6 +58,10 @@ def facts_from_text(values: dict[str, Any], bag: Path) -> dict[str, Any]:
     if not isinstance(facts, dict):
         problem = f"the run facts ({FACTS_KEY}) are {brief(facts)}, and a JSON object was written"
         raise BagError(problem, bag=bag, remedy=_REMEDY)
+    try:
+        check_facts(facts)
+    except UserError as error:
+        raise BagError(f"of the run facts ({FACTS_KEY}), {error}", bag=bag, remedy=_REMEDY) from error
     return facts
 
 
