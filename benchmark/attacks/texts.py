@@ -72,20 +72,21 @@ class Mappings:
         return all(isinstance(topic, str) for topic in load_mapping(self._path).topics())
 
 
-# Commands that end soon, with what they are usually given; one word of each is replaced.
+# Commands that end soon, with what they are usually given; one word of each is replaced. Those that would start a graph
+# are wrong twice: it must not come up.
 _COMMANDS = (
     "collect --scenario po-none-d2 --out new --episodes 1 --seed 0 --processes 1 --quiet",
     "config po-blend-d2 --episodes 3 --seed 1 --option hidden=8x8 --option batch_size=16",
     "config run --updates 3",
     "scenarios folder",
-    "inspect run --episode 0",
-    "evaluate policy.safetensors --scenario po-none-d2 --episodes 1",
+    "inspect run --bins 4",
+    "evaluate policy.safetensors --scenario po-none-d2 --contexts 1 --steps 3 --seeds 0",
     "report run --out page.html",
     "export run --to minari --out data/set",
     "import run --mapping mapping.yaml --out imported",
     "import run --topics",
-    "run --scenario po-none-d2 --out graph --episodes -1 --set arbiter.p=0.5 --set augmentor.delay=0.1",
-    "run --scenario po-none-d2 --out graph --namespace 9 --p 0.1 --topics /force",
+    "run --scenario po-none-d2 --out graph --episodes -1 --train-after -1 --set arbiter.p=0.5",
+    "run --scenario po-none-d2 --out graph --namespace 9 --p 2 --topics /force",
     "replay nothing --rate 1 --prefix /x",
     "train nothing --out model.safetensors --updates 1 --option gamma=0.9",
 )
