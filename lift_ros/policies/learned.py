@@ -17,7 +17,7 @@ from lift_ros.policies import coverage
 from lift_ros.policies.inputs import DEVIATION, MEAN, SWITCHES, Inputs
 from lift_ros.policies.model_file import Tensors, read_tensor_file
 from lift_ros.positioning.problem import Limits
-from lift_ros.untrusted import brief
+from lift_ros.untrusted import brief, check_path
 
 Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
 
@@ -185,6 +185,10 @@ def check_folder(path: str, folders: str) -> None:
 
     Who announces a model is a stranger, and a path can name any file of this machine.
     """
+    try:
+        check_path(path)
+    except OSError as error:
+        raise UserError(f"{brief(path)} cannot be a model: {error.strerror}; announce the path of a file") from error
     allowed = [os.path.realpath(folder) for folder in folders.split(os.pathsep) if folder]
     if allowed and not any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in allowed):
         raise UserError(

@@ -45,6 +45,16 @@ def test_class_of_what_is_no_installed_message_is_refused(name: str) -> None:
         message_class(name)
 
 
+def test_a_module_beside_us_is_not_imported_for_a_type_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evil_rig").mkdir()
+    (tmp_path / "evil_rig" / "__init__.py").write_text("raise SystemExit('executed')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ImportError, match="evil_rig/msg/Move has no definition"):
+        message_class("evil_rig/msg/Move")
+
+
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
     with lone_node(Recorder, run=str(tmp_path / "run"), topics="/force, temperature") as node:

@@ -13,7 +13,7 @@ import pytest
 from training_samples import RADIUS, model_content, write_model
 
 from lift_ros.errors import UserError
-from lift_ros.policies.learned import LearnedPolicy, load_fitting_model, load_model
+from lift_ros.policies.learned import LearnedPolicy, check_folder, load_fitting_model, load_model
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.problem import Limits
@@ -187,3 +187,18 @@ def test_loads_without_torch_and_d3rlpy(tmp_path: Path) -> None:
     )
     root = Path(__file__).parent.parent.parent
     assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=120, check=False).returncode == 0
+
+
+def test_a_model_is_taken_from_allowed_folders_wherever_links_lead(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "models", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+        write_model(folder / "m.safetensors")
+    (allowed / "link.safetensors").symlink_to(other / "m.safetensors")
+    check_folder(str(allowed / "m.safetensors"), f"/nowhere:{allowed}")
+    check_folder(str(other / "m.safetensors"), "")
+    with pytest.raises(UserError, match="its name holds a NUL"):
+        check_folder("a\0b", str(allowed))
+    for path in (other / "m.safetensors", allowed / "link.safetensors", allowed / ".." / "other" / "m.safetensors"):
+        with pytest.raises(UserError, match="in none of the folders .* add its folder to the parameter model_folders"):
+            check_folder(str(path), str(allowed))
