@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import os
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -96,13 +97,17 @@ def _run(words: list[str]) -> int:
 
             raise UserError(f"unknown command {selected!r}; {nearest(selected, COMMANDS)}")
         arguments = build_parser(selected).parse_args(words)
+        _check_paths(arguments)
         return int(_load(arguments.command).run(arguments))
     except (UserError, KeyboardInterrupt) as error:
-        from lift_ros.console import print_error  # only now, so that `lift --help` is quick
+        sentence, status = (str(error), error.exit_status) if isinstance(error, UserError) else ("interrupted", 130)
+        return _say(selected, sentence, status)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # what the system refuses is no fault of ours: a full disk, a folder of somebody else
+        place = f" {error.filename}" if error.filename is not None else ""
+        return _say(selected, f"the system refuses{place}: {error.strerror or error}", UserError.exit_status)
 
-        sentence, status = (error, error.exit_status) if isinstance(error, UserError) else ("interrupted", 130)
-        print_error(selected if selected in COMMANDS else "", sentence)
-        return status
     except ModuleNotFoundError as error:
         return _tell_missing(selected, error)
 
@@ -117,6 +122,27 @@ def _tell_missing(command: str | None, error: ModuleNotFoundError) -> int:
     told = explain_missing("it", [library])
     print(f"lift {command}: {told}", file=sys.stderr)
     return told.exit_status
+
+
+def _say(selected: str | None, sentence: str, status: int) -> int:
+    """Print why a command ends and return its status."""
+    from lift_ros.console import print_error  # only now, so that `lift --help` is quick
+
+    print_error(selected if selected in COMMANDS else "", sentence)
+    return status
+
+
+def _check_paths(arguments: argparse.Namespace) -> None:
+    """Refuse paths that no file can have, in the words of the command line."""
+    from lift_ros.untrusted import brief, check_path  # only now, so that `lift --help` is quick
+
+    for name, value in vars(arguments).items():
+        for path in value if isinstance(value, list) else [value]:
+            try:
+                if isinstance(path, Path):
+                    check_path(path)
+            except OSError as error:
+                raise UserError(f"{name} {brief(str(path))} cannot be used: {error.strerror}") from error
 
 
 def _forget_unwritten() -> None:

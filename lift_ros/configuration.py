@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lift_ros.errors import UserError
+from lift_ros.untrusted import LARGEST_TEXT, brief, parse_yaml, read_regular
 
 REQUIRED = object()
+MOST = 1_000_000_000  # of what is counted: episodes, steps, updates
 _KINDS = {
     int: "a whole number",
     float: "a number",
@@ -24,6 +24,7 @@ _KINDS = {
 }
 _ENTRIES = {float: "numbers", int: "whole numbers", str: "texts"}
 SHOWN_NAMES = 20
+_LONGEST_WORD = 100  # that is compared with names
 _ALIKE = 0.5  # share of letters that a suggestion has in common with what was typed
 
 
@@ -110,31 +111,18 @@ class Section:
 Keys = Mapping[str, Key | Section]
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key given twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise UserError(f"line {key_node.start_mark.line + 1}: key {key!r} is given twice; keep one")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file holds."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, LARGEST_TEXT).decode()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
     try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from error
+        return parse_yaml(text, unique_keys=True)
+    except ValueError as error:
+        raise UserError(f"{path}: is not valid YAML: {error}") from error
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
@@ -174,13 +162,13 @@ def _slips(word: str, other: str) -> int:
 def nearest(word: object, known: Iterable[str]) -> str:
     """Return a hint that names the closest known word, or all of them."""
     names = sorted(known)
-    close = _close(str(word), names, 1)
+    close = _close(word[:_LONGEST_WORD] if isinstance(word, str) else brief(word), names, 1)
     return f"did you mean {close[0]!r}?" if close else f"known are {listed(names)}"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence: the closest known words, or a full stop; for errors that list what is known."""
-    close = _close(word, sorted(known), 3)
+    close = _close(word[:_LONGEST_WORD], sorted(known), 3)
     return f"; did you mean {' or '.join(close)}?" if close else "."
 
 
@@ -190,10 +178,10 @@ def check_mapping(data: Any, keys: Keys, where: str) -> dict[str, Any]:
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise UserError(f"{place} is {data!r}; allowed: a mapping with keys {', '.join(keys)}")
+        raise UserError(f"{place} is {brief(data)}; allowed: a mapping with keys {', '.join(keys)}")
     for name in data:
         if name not in keys:
-            raise UserError(f"{place}: unknown key {name!r}; {nearest(name, keys)}")
+            raise UserError(f"{place}: unknown key {brief(name)}; {nearest(name, keys)}")
     prefix = where if where.endswith(": ") else f"{where}."
     return {name: _value(data, name, key, f"{prefix}{name}") for name, key in keys.items()}
 
@@ -213,4 +201,4 @@ def check_value(name: str, value: Any, key: Key) -> Any:
     try:
         return key.convert(value)
     except (TypeError, ValueError, OverflowError):
-        raise UserError(f"{name} is {value!r}; allowed: {key.allowed()}") from None
+        raise UserError(f"{name} is {brief(value)}; allowed: {key.allowed()}") from None

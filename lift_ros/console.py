@@ -123,7 +123,7 @@ def print_error(command: str, error: object) -> None:
 
 def print_warning(command: str, warning: object) -> None:
     """Print one sentence about what is likely to go wrong to stderr, where a terminal shows the command in yellow."""
-    _print_sentence(f"lift {command}: warning:", "bold yellow", warning)
+    _print_sentence(f"lift {command}".rstrip() + ": warning:", "bold yellow", warning)
 
 
 def _print_sentence(speaker: str, style: str, sentence: object) -> None:

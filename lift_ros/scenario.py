@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lift_ros.configuration import Key, check_mapping, nearest, read_yaml
+from lift_ros.configuration import MOST, Key, check_mapping, nearest, read_yaml
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import (
     AUGMENTATION_NAMES,
@@ -44,11 +44,15 @@ POLICY_KEYS = {
     "arguments": Key(dict, {}, meaning="Its keyword arguments; those that the plant answers need not be given."),
 }
 COLLECTION_KEYS = {
-    "episodes": Key(int, 100, low=1, meaning="Episodes in the run, those of earlier commands included."),
+    "episodes": Key(int, 100, low=1, high=MOST, meaning="Episodes in the run, those of earlier commands included."),
     "p": Key(float, 0.6, low=0, high=1, meaning="Probability with which the augmentor may act in a step."),
-    "augmentation_budget": Key(int, 20, low=0, meaning="Augmented steps per episode at most."),
+    "augmentation_budget": Key(int, 20, low=0, high=MOST, meaning="Augmented steps per episode at most."),
     "train_after": Key(
-        int, 50, low=0, meaning="The augmentor is trained on, or fitted to, the first so many episodes; 0 for never."
+        int,
+        50,
+        low=0,
+        high=MOST,
+        meaning="The augmentor is trained on, or fitted to, the first so many episodes; 0 for never.",
     ),
     "augmentation": Key(
         str, LEARNED, choices=AUGMENTATION_NAMES, meaning="Who augments: LIFT's learned model, or a random baseline."
@@ -95,7 +99,7 @@ GUARD_KEYS = {
     "retreat": Key(bool, True, meaning="Whether the routine then begins where the episode began."),
 }
 TRAINING_KEYS = {
-    "updates": Key(int, None, low=1, optional=True, meaning="Number of updates of the networks."),
+    "updates": Key(int, None, low=1, high=MOST, optional=True, meaning="Number of updates of the networks."),
     "strategy": Key(
         str,
         None,

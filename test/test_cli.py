@@ -11,6 +11,8 @@ from sample_run import drive, write_run
 
 import lift_ros
 from lift_ros.cli import COMMANDS, build_parser, main
+from lift_ros.commands.run_command import parse_settings
+from lift_ros.errors import UserError
 
 WAIT_S = 120
 
@@ -63,3 +65,14 @@ def test_run_and_collect_mean_the_same_by_episodes() -> None:
         helps.append(next(action.help for action in parser._actions if action.dest == "episodes"))
     assert helps[0] == helps[1]
     assert "those that are there already included" in str(helps[0])
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 300, "d/" * 3000])
+def test_paths_that_no_file_can_have_are_refused(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collect", "--scenario", "po-none-d2", "--out", path]) == 2
+    assert "cannot be used: its name" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_value_that_is_no_yaml_is_refused() -> None:
+    with pytest.raises(UserError, match=r"--set 'arbiter.p=\[1' has a value that is not valid YAML"):
+        parse_settings(["arbiter.p=[1"])

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.bags.contents import located
+from lift_ros.bags.facts import check_facts
 from lift_ros.bags.faults import BagError, Malformed
 from lift_ros.bags.files import sync_directory, write_all
 from lift_ros.bags.journal import FileSummary
 from lift_ros.bags.mcap_records import RecordedTopic, file_bytes, read_summary
 from lift_ros.errors import UserError
+from lift_ros.untrusted import brief, parse_json, parse_yaml, read_regular
 
 FILE_NAME = "metadata.yaml"
 VERSION = 9
+_LARGEST = 2**27  # [bytes]; 100 000 files take a fifth of it
 FACTS_KEY = "lift_facts"
 CHECKSUM_KEY = "lift_facts_crc32"
 METADATA_NAME = "lift_ros"  # of the record with the facts in each .mcap file
@@ -48,7 +51,18 @@ def facts_from_text(values: dict[str, Any], bag: Path) -> dict[str, Any]:
         return {}
     if not isinstance(encoded, str) or values.get(CHECKSUM_KEY) != f"{zlib.crc32(encoded.encode()):08x}":
         raise BagError(f"the run facts ({FACTS_KEY}) do not match their checksum", bag=bag, remedy=_REMEDY)
-    return dict(json.loads(encoded))
+    try:
+        facts = parse_json(encoded)
+    except ValueError as error:
+        raise BagError(f"the run facts ({FACTS_KEY}) are no JSON ({error})", bag=bag, remedy=_REMEDY) from error
+    if not isinstance(facts, dict):
+        problem = f"the run facts ({FACTS_KEY}) are {brief(facts)}, and a JSON object was written"
+        raise BagError(problem, bag=bag, remedy=_REMEDY)
+    try:
+        check_facts(facts)
+    except UserError as error:
+        raise BagError(f"of the run facts ({FACTS_KEY}), {error}", bag=bag, remedy=_REMEDY) from error
+    return facts
 
 
 @dataclass
@@ -79,7 +93,7 @@ class RunMetadata:
                 first = int(entry["starting_time"]["nanoseconds_since_epoch"])
                 last = first + int(entry["duration"]["nanoseconds"])
                 metadata.add(FileSummary(str(entry["path"]), first, last, int(entry["message_count"]), {}))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BagError(f"{FILE_NAME} lacks {error}", bag=run, remedy=_REMEDY) from error
         return metadata
 
@@ -179,7 +193,7 @@ def load_metadata(run: Path) -> dict[str, Any]:
         return BagError(f"{FILE_NAME} {problem}", bag=run, remedy=_REMEDY)
 
     try:
-        content = parse((run / FILE_NAME).read_bytes())
+        content = parse(read_regular(run / FILE_NAME, _LARGEST))
     except OSError as error:
         raise refuse(f"cannot be read ({error.strerror})") from error
     except ValueError as error:
@@ -189,9 +203,9 @@ def load_metadata(run: Path) -> dict[str, Any]:
         raise refuse("has no rosbag2_bagfile_information")
     version, storage = information.get("version"), information.get("storage_identifier")
     if not isinstance(version, int) or not 1 <= version <= VERSION:
-        raise refuse(f"has format version {version!r}; versions 1 to {VERSION} are known")
+        raise refuse(f"has format version {brief(version)}; versions 1 to {VERSION} are known")
     if storage != "mcap":
-        raise refuse(f"says that its storage is {storage!r}; a run is stored as mcap")
+        raise refuse(f"says that its storage is {brief(storage)}; a run is stored as mcap")
     for key, kind in (("relative_file_paths", list), ("custom_data", dict)):
         information[key] = information.get(key) or kind()
         if not isinstance(information[key], kind):
@@ -202,12 +216,6 @@ def load_metadata(run: Path) -> dict[str, Any]:
 def parse(data: bytes) -> Any:
     """Parse JSON, or else YAML; raises ValueError where it is neither."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        pass
-    import yaml
-
-    try:
-        return yaml.load(data, yaml.SafeLoader)  # the faster one in C crashes on deep nesting
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError((str(error).splitlines() or ["it cannot be parsed"])[0]) from error
+        return parse_json(data)
+    except ValueError:
+        return parse_yaml(data)

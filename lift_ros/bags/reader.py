@@ -16,6 +16,7 @@ from lift_ros.bags.mcap_records import Announced, file_bytes
 from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, facts_from_text, load_metadata
 from lift_ros.bags.ordinary import NOT_ORDINARY, list_episodes
 from lift_ros.collection.records import Episode
+from lift_ros.untrusted import brief
 
 _ATTEMPTS = 20  # a recorder may finish a file between the listing of the directory and the reading
 
@@ -53,6 +54,7 @@ class RunReader:
     def _open(self) -> None:
         self.facts: dict[str, Any] = {}
         self.left_out: list[LeftOut] = []
+        self._noted: set[LeftOut] = set()  # the same, for there may be many
         self.under_way = self._knows_facts = False
         self.file_names: dict[int, str] = {}  # the name of the file in `directory` in which each episode lies
         self.journal: Path | None = None  # the file under way, or what a crash has left of it
@@ -121,7 +123,8 @@ class RunReader:
         if not self.skip_bad:
             raise error
         note = LeftOut(error.bag, error.episode, error.problem)
-        if note not in self.left_out:
+        if note not in self._noted:
+            self._noted.add(note)
             self.left_out.append(note)
 
     def _raw(self, name: str) -> dict[int, RawEpisode]:
@@ -167,7 +170,7 @@ class RunReader:
             remedy = "Give the directory of a recorded run, not the directory above it."
             raise BagError(problem, bag=self.path, remedy=remedy)
         for name in set(names).difference(listing.finished):
-            problem = f"{FILE_NAME} names {name!r}, which is missing"
+            problem = f"{FILE_NAME} names {brief(name)}, which is missing"
             self.tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name)))
         self.journal = None if listing.journal is None else self.path / listing.journal
         return listing.finished

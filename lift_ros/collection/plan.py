@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -130,7 +129,11 @@ class CollectionPlan:
     @property
     def model_hash(self) -> str:
         """SHA-256 of the given model; empty where none is given."""
-        return "" if self.model is None else hashlib.sha256(self.model.read_bytes()).hexdigest()
+        if self.model is None:
+            return ""
+        from lift_ros.policies.model_file import file_hash  # here, since few runs need safetensors
+
+        return file_hash(self.model)
 
     @property
     def is_random(self) -> bool:

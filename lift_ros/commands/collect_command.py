@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         cause = f"--p {arguments.p:g}" if arguments.p else f"--mode {arguments.mode}"
         raise UserError(f"{cause} needs an augmentor: give --model FILE or --augmentation NAME")
     # Before the run is created: a wrong number must leave nothing behind.
-    check_value("--processes", arguments.processes, Key(int, low=1))
+    check_value("--processes", arguments.processes, Key(int, low=1, high=1024))
     check_collection_options(arguments)
     wishes = {name: getattr(arguments, name) for name in WISHES}
     wishes["guard"] = {} if arguments.guard is None else {"enabled": arguments.guard == ON}

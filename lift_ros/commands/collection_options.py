@@ -6,15 +6,15 @@ import argparse
 from pathlib import Path
 
 from lift_ros.collection.plan import MODES, OFF, ON
-from lift_ros.configuration import Key, check_value
+from lift_ros.configuration import MOST, Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
 
 _NUMBERS = {
     "seed": Key(int, low=0, high=2**63 - 1),
-    "episodes": Key(int, low=0),
-    "train_after": Key(int, low=0),
-    "budget": Key(int, low=0),
+    "episodes": Key(int, low=0, high=MOST),
+    "train_after": Key(int, low=0, high=MOST),
+    "budget": Key(int, low=0, high=MOST),
 }
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from lift_ros.bags.arrays import episodes_to_arrays
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode
+from lift_ros.configuration import Key, check_value
 from lift_ros.console import attribute_table, fold, for_programs
 from lift_ros.errors import UserError
-from lift_ros.evaluation.convergence import Expertness, measure_expertness
+from lift_ros.evaluation.convergence import MOST_CONTEXTS, Expertness, measure_expertness
 from lift_ros.evaluation.labelled import label_episodes
 from lift_ros.evaluation.model_summary import summarise_model
 from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
@@ -200,7 +201,8 @@ def preflight_text(preflight: Preflight | None) -> str:
 
 def inspect_scenario(arguments: argparse.Namespace) -> tuple[list[Expertness], list[Path]]:
     """Measure how many steps a scenario's logging policy takes over its initial step size, and draw it."""
-    scenario, episodes = load_scenario(arguments.scenario), arguments.episodes
+    episodes = check_value("--episodes", arguments.episodes, Key(int, low=1, high=MOST_CONTEXTS))
+    scenario = load_scenario(arguments.scenario)
     results = measure_expertness(scenario, episodes=episodes, progress=not arguments.json)
     if arguments.plots is None:
         return results, []

@@ -6,8 +6,6 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
-import yaml
-
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Outcome
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
@@ -18,6 +16,7 @@ from lift_ros.graph.parameters import Value
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions
 from lift_ros.nodes.sourced import require_ros
+from lift_ros.untrusted import brief, parse_yaml
 
 GRAPH_OPTIONS = {entry.name for entry in fields(GraphOptions)}
 
@@ -78,6 +77,9 @@ def parse_settings(words: list[str]) -> dict[str, dict[str, Value]]:
         target, equals, text = word.partition("=")
         node, dot, name = target.partition(".")
         if not (equals and dot and node and name):
-            raise UserError(f"--set {word!r} is not of the form NODE.NAME=VALUE, for example augmentor.delay=0.1")
-        settings.setdefault(node, {})[name] = yaml.safe_load(text)
+            raise UserError(f"--set {brief(word)} is not of the form NODE.NAME=VALUE, for example augmentor.delay=0.1")
+        try:
+            settings.setdefault(node, {})[name] = parse_yaml(text)
+        except ValueError as error:
+            raise UserError(f"--set {brief(word)} has a value that is not valid YAML: {error}") from error
     return settings

@@ -10,7 +10,7 @@ from typing import Any
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.commands.output_files import check_writable
 from lift_ros.commands.training_options import add_training_options, make_options
-from lift_ros.configuration import Key, check_value
+from lift_ros.configuration import MOST, Key, check_value
 from lift_ros.console import fold, for_programs, print_warning
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Foresight, Outlook
@@ -25,10 +25,10 @@ _JUDGEMENTS = 20  # per training, unless told otherwise
 _CHECKPOINT_EVERY = 1000
 _PASSED_ON = ("out", "threads", "checkpoint_every", "resume", "tensorboard")
 _NUMBERS = {
-    "evaluate_every": Key(int, low=1, optional=True),
-    "threads": Key(int, low=1, optional=True),
-    "checkpoint_every": Key(int, low=0),  # 0 writes none
-    "action_radius": Key(float, above=0, optional=True),
+    "evaluate_every": Key(int, low=1, high=MOST, optional=True),
+    "threads": Key(int, low=1, high=1024, optional=True),
+    "checkpoint_every": Key(int, low=0, high=MOST),  # 0 writes none
+    "action_radius": Key(float, above=0, high=1e9, optional=True),
 }
 
 

@@ -25,6 +25,8 @@ from lift_ros.scenario import OPTIMAL, Scenario
 from lift_ros.seeds import derive_seed
 
 DEFAULT_STEPS = 50
+MOST_CONTEXTS = 100_000
+MOST_DISTANCES = 100_000_000  # of a policy, which are kept
 EXPERTNESS_SIZES = (0.0125, 0.025, 0.05, 0.1)
 REPORTED_STEPS = (5, 10, 30)
 LOGGING_POLICY = "logging policy"
@@ -84,6 +86,8 @@ def context_seeds(seed: int, contexts: int) -> list[int]:
     """Return the seeds of evaluation contexts; no recorded run uses them."""
     if contexts < 1:
         raise UserError(f"the number of contexts is {contexts}, but must be at least 1")
+    if contexts > MOST_CONTEXTS:
+        raise UserError(f"the number of contexts is {contexts}, but must be at most {MOST_CONTEXTS}")
     return [derive_seed(seed, "evaluation", index) for index in range(contexts)]
 
 
@@ -103,6 +107,11 @@ def converge(
     """
     if steps < 1:
         raise UserError(f"the number of steps is {steps}, but must be at least 1")
+    if steps * len(seeds) > MOST_DISTANCES:
+        raise UserError(
+            f"{steps} steps in {len(seeds)} contexts are {steps * len(seeds)} distances, but must be at most "
+            f"{MOST_DISTANCES}; choose fewer steps or contexts"
+        )
     patience = steps if patience is None else max(steps, patience)
     if isinstance(policy, BatchPolicy) and scenario.plant.kind == "positioning":
         return _converge_batched(scenario, policy, seeds, steps, patience)

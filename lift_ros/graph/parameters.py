@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from lift_ros.collection.records import Mode
 from lift_ros.configuration import Key
@@ -154,6 +155,9 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "augmentor": (
         *_POLICY,
         _fixed("model", "", "path", "model file to serve from the start; empty waits for the trainer"),
+        _fixed(
+            "model_folders", "", "paths", "folders that announced models must lie in, separated by ':'; empty for any"
+        ),
         _fixed("data", "", "paths", "runs whose actions the policy uncertainty has seen, separated by ':'"),
         _count(
             "data_episodes",
@@ -222,6 +226,11 @@ def describe(executable: str, summary: str, parameters: Sequence[Parameter]) -> 
         meaning = f"{parameter.description}; {when}"
         lines += textwrap.wrap(meaning, 100, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
+
+
+def default_model_folder(run: Path) -> Path:
+    """Return where a trainer writes the models of a run unless it is told another place."""
+    return run.parent / f"{run.name}-models"
 
 
 def find(parameters: Sequence[Parameter], name: str) -> Parameter | None:

@@ -15,7 +15,14 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.plan import OFF, ON, CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
-from lift_ros.graph.parameters import ASSIST_OF_ARBITER, ASSIST_OF_AUGMENTOR, PARAMETERS, Value, find
+from lift_ros.graph.parameters import (
+    ASSIST_OF_ARBITER,
+    ASSIST_OF_AUGMENTOR,
+    PARAMETERS,
+    Value,
+    default_model_folder,
+    find,
+)
 from lift_ros.graph.roles import require_libraries
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
@@ -82,7 +89,7 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
         rows["logging_policy"] = given
         _check_routine(options, scenario)
     if plan.has_augmentor or "augmentor" in options.parameters:
-        rows["augmentor"] = given | _augmentor(plan, run)
+        rows["augmentor"] = given | _augmentor(plan, run) | {"model_folders": _model_folder(options)}
     if options.plant == SIMULATOR:
         rows[simulator_of(scenario)] = given
     if plan.trains:
@@ -222,6 +229,12 @@ def _augmentor(plan: CollectionPlan, run: str) -> dict[str, Value]:
         return {"policy": plan.augmentation} if plan.is_random else {}
     data = [str(path.resolve()) for path in plan.data] or [run]
     return {"policy": UNCERTAINTY, "data": os.pathsep.join(data), "data_episodes": plan.train_after}
+
+
+def _model_folder(options: GraphOptions) -> str:
+    """Return where the graph's trainer writes models, the only ones that its augmentor takes."""
+    by_hand = options.parameters.get("trainer", {}).get("models")
+    return str(Path(str(by_hand)).resolve() if by_hand else default_model_folder(options.run.resolve()))
 
 
 def _with_prefix(plan: CollectionPlan, names: Sequence[str]) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from lift_ros.messages.records import decode_model
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.policy import PolicyNode
 from lift_ros.policies.augmentations import UncertaintyModel
-from lift_ros.policies.learned import LearnedPolicy, load_fitting_model
+from lift_ros.policies.learned import LearnedPolicy, check_folder, load_fitting_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.training.runs import fit_to_runs
 
@@ -60,6 +60,7 @@ class Augmentor(PolicyNode):
     def _on_model(self, model: Model) -> None:
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""
         try:
+            check_folder(model.path, self.value("model_folders"))
             policy = load_fitting_model(model.path, self.scenario.name, self.scenario.limits, model.sha256)
         except UserError as error:
             self.diagnostics.count("models refused")

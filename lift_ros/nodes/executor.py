@@ -1,11 +1,9 @@
-"""ROS in a process of ours: how it is set up, the executor of every node, how it is spun, which messages are there."""
+"""ROS in a process of ours: how it is set up, the executor of every node, how it is spun."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +16,6 @@ from lift_ros.graph.transport import LOCALHOST, discovery_range, prepare_transpo
 
 # EventsExecutor never calls back when it is spun without a time limit (rclpy 7.1.6 and 9.1.2).
 SPIN_SECONDS = 0.1
-_MESSAGE_NAME = re.compile(r"([a-z][a-z0-9_]*)/(msg)/([A-Za-z][A-Za-z0-9_]*)")
 
 
 @contextlib.contextmanager
@@ -63,15 +60,3 @@ def spin(executor: Executor, should_stop: Callable[[], bool]) -> None:
     with contextlib.suppress(ExternalShutdownException):
         while executor.context.ok() and not should_stop():
             executor.spin_once(timeout_sec=SPIN_SECONDS)
-
-
-def message_class(type_name: str) -> Any:
-    """Return the class of `package/msg/Name`; ImportError where it is not installed here."""
-    match = _MESSAGE_NAME.fullmatch(type_name)
-    if match is None:
-        raise ImportError(f"{type_name!r} is no message type of the form package/msg/Name")
-    package, kind, name = match.groups()
-    try:
-        return getattr(importlib.import_module(f"{package}.{kind}"), name)
-    except AttributeError as error:
-        raise ImportError(f"package {package} has no message {name}") from error

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
@@ -18,7 +15,7 @@ from lift_ros.bags.files import EPISODE, STEP
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
-from lift_ros.nodes.executor import message_class
+from lift_ros.nodes.message_types import definition_file, message_class
 
 DEPTH = 1000
 Receive = Callable[[RecordedTopic, bytes], None]
@@ -81,7 +78,7 @@ def describe_type(type_name: str) -> tuple[str, str]:
 def _register(type_name: str, store: Typestore) -> None:
     if type_name in store.fielddefs:
         return
-    types: dict[str, Any] = get_types_from_msg(_definition_file(type_name).read_text(encoding="utf-8"), type_name)
+    types: dict[str, Any] = get_types_from_msg(definition_file(type_name).read_text(encoding="utf-8"), type_name)
     for _, declared in types.values():
         for _, kind in declared:
             for other in _named_types(kind):
@@ -95,13 +92,3 @@ def _named_types(kind: Any) -> list[str]:
     if node.name == "NAME":
         return [content]
     return _named_types(content[0]) if node.name in ("ARRAY", "SEQUENCE") else []
-
-
-def _definition_file(type_name: str) -> Path:
-    package, _, name = type_name.split("/")
-    prefixes = [*filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)), sys.prefix]
-    for prefix in prefixes:
-        path = Path(prefix) / "share" / package / "msg" / f"{name}.msg"
-        if path.is_file():
-            return path
-    raise UserError(f"{type_name} has no definition below {', '.join(prefixes)}; source the workspace that has it")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rclpy.duration import Duration
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
@@ -19,7 +19,9 @@ from lift_ros.bags.mcap_records import RecordedMessage, RecordedTopic
 from lift_ros.bags.replaying import choose_topics, in_time, recorded_messages
 from lift_ros.errors import UserError
 from lift_ros.graph.qos import quality
-from lift_ros.nodes.executor import message_class, ros
+from lift_ros.nodes.executor import ros
+from lift_ros.nodes.message_types import message_class
+from lift_ros.untrusted import brief, parse_yaml
 
 QUEUE = 1000
 POLL_SECONDS = 0.05
@@ -37,10 +39,11 @@ class ReplayReport:
 def quality_of(topic: RecordedTopic) -> QoSProfile:
     """Return a profile that reaches every reader and keeps what was latched latched."""
     try:
-        profiles = yaml.safe_load(topic.qos) or []
-    except yaml.YAMLError:
+        profiles = parse_yaml(topic.qos)
+    except ValueError:
         profiles = []
-    durabilities = [profile.get("durability") for profile in profiles if isinstance(profile, dict)]
+    listed = profiles if isinstance(profiles, list) else []
+    durabilities = [profile.get("durability") for profile in listed if isinstance(profile, dict)]
     latched = bool(durabilities) and all(entry in (1, "transient_local") for entry in durabilities)
     return quality(QUEUE, latched=latched)
 
@@ -55,10 +58,13 @@ class ReplayNode(Node):
         for topic in topics:
             try:
                 kind = message_class(topic.type_name)
+                self._talkers[topic.name] = self.create_publisher(kind, prefix + topic.name, quality_of(topic))
             except ImportError as error:
-                self.report.skipped[topic.name] = f"{topic.type_name} is not installed ({error})"
+                self.report.skipped[topic.name] = f"{brief(topic.type_name)} is not installed ({error})"
                 continue
-            self._talkers[topic.name] = self.create_publisher(kind, prefix + topic.name, quality_of(topic))
+            except (InvalidTopicNameException, ValueError) as error:
+                self.report.skipped[topic.name] = f"{brief(prefix + topic.name)} is no name of a topic ({error})"
+                continue
             self.report.published[topic.name] = 0
 
     def wait_for_readers(self, seconds: float) -> None:

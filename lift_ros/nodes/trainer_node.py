@@ -16,6 +16,7 @@ from lift_ros.collection.exchange import Failed, Model, Ready, Receipt
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
+from lift_ros.graph.parameters import default_model_folder
 from lift_ros.messages.records import decode_receipt, encode_model
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
@@ -39,7 +40,7 @@ class Trainer(LiftNode):
         if not self.value("run"):
             raise UserError("parameter run is empty; give the folder of the run that the recorder writes")
         self._run = Path(self.value("run"))
-        self._models = Path(self.value("models") or self._run.parent / f"{self._run.name}-models")
+        self._models = Path(self.value("models") or default_model_folder(self._run))
         self._options = self.json_value("training")
         self._recorded = 0
         self._count_at = 0.0

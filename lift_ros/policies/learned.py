@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -16,6 +17,7 @@ from lift_ros.policies import coverage
 from lift_ros.policies.inputs import DEVIATION, MEAN, SWITCHES, Inputs
 from lift_ros.policies.model_file import Tensors, read_tensor_file
 from lift_ros.positioning.problem import Limits
+from lift_ros.untrusted import brief, check_path
 
 Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
 
@@ -178,11 +180,35 @@ def load_model(path: str | Path) -> LearnedPolicy:
     return LearnedPolicy(file.tensors, file.description, file.hash, str(path))
 
 
-def load_fitting_model(path: str | Path, plant: str, limits: Limits, sha256: str = "") -> LearnedPolicy:
-    """Read a model file for the plant of this name: of its sizes, with steps it allows, and the announced one."""
+def check_folder(path: str, folders: str) -> None:
+    """Refuse a model that lies in none of the folders, wherever links lead; `folders` has `:` between them or is empty.
+
+    Who announces a model is a stranger, and a path can name any file of this machine.
+    """
+    try:
+        check_path(path)
+    except OSError as error:
+        raise UserError(f"{brief(path)} cannot be a model: {error.strerror}; announce the path of a file") from error
+    allowed = [os.path.realpath(folder) for folder in folders.split(os.pathsep) if folder]
+    if allowed and not any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in allowed):
+        raise UserError(
+            f"{brief(path)} lies in none of the folders that models are taken from ({', '.join(allowed)}); "
+            "add its folder to the parameter model_folders"
+        )
+
+
+def load_fitting_model(path: str | Path, plant: str, limits: Limits, announced: str | None = None) -> LearnedPolicy:
+    """Read a model file for the plant of this name: of its sizes and with steps it allows.
+
+    `announced` is the SHA-256 that must have been announced with it, where somebody else names the file.
+    """
     policy = load_model(path)
-    if sha256 and policy.hash != sha256:
-        raise UserError(f"{path} has the hash {policy.hash[:12]}…, announced was {sha256[:12]}…; it was changed since")
+    if announced == "":
+        raise UserError(f"{path} was announced without its SHA-256; announce the hash of the file with it")
+    if announced is not None and policy.hash != announced:
+        raise UserError(
+            f"{path} has the hash {policy.hash[:12]}…, announced was {brief(announced[:12])}…; it was changed since"
+        )
     sizes = (policy.observation_size, policy.action_size)
     wanted = (limits.observation_size, limits.action_size)
     if sizes != wanted:

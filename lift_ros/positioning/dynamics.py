@@ -20,6 +20,8 @@ from lift_ros.seeds import generator
 ObservationKind = Literal["position", "displacement"]
 OBSERVATION_KINDS: tuple[ObservationKind, ...] = ("position", "displacement")
 LOW, HIGH = -1.0, 1.0
+_TRIED_STARTS = 1000
+_FEWEST_STARTS = 0.01  # share of all positions that are no goal already
 
 
 class Beginning(NamedTuple):
@@ -49,12 +51,29 @@ class Dynamics:
                 raise UserError(f"{name} must be a finite number > 0, not {value!r}")
         if self.step_limit < 1:
             raise UserError(f"step_limit must be at least 1, not {self.step_limit!r}")
+        self._check_goal()
+        self._check_starts()
+
+    def _check_goal(self) -> None:
         if self.goal is None:
             return
         if self.observation == "displacement":
             raise UserError("a fixed goal needs position observations; displacement observations draw s_W anew")
         if len(self.goal) != self.dim or not all(LOW <= value <= HIGH for value in self.goal):
             raise UserError(f"goal must have {self.dim} entries within [{LOW:g}, {HIGH:g}], not {self.goal!r}")
+
+    def _check_starts(self) -> None:
+        """Refuse a threshold within which nearly all positions lie: none would be found to begin at."""
+        # A goal that is drawn anew lies in the middle at worst.
+        goal = np.zeros(self.dim) if self.goal is None else np.array(self.goal)
+        tried = np.random.default_rng(0).uniform(LOW, HIGH, (_TRIED_STARTS, self.dim))
+        distances = np.sqrt(np.sum((tried - goal) ** 2, axis=1))
+        if np.mean(distances > self.threshold) < _FEWEST_STARTS:
+            most = float(np.quantile(distances, 1 - _FEWEST_STARTS))
+            raise UserError(
+                f"threshold is {self.threshold:g}; allowed: less than {most:.2g} with this goal in {self.dim} "
+                "dimensions, else episodes would begin where they have to arrive"
+            )
 
     @property
     def dim(self) -> int:

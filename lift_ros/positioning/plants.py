@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lift_ros.configuration import Key
+from lift_ros.configuration import MOST, Key
 from lift_ros.errors import UserError
 from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
@@ -17,22 +17,31 @@ from lift_ros.positioning.simulated import SimulatedPositioning
 
 Parameters = Mapping[str, Any]
 
+_MOST_ENTRIES = 64  # of an observation and of an action: what messages hold
+_LARGEST = 1e9  # so that squares of lengths are far from infinite
 _RADIUS = "Radius λ of the ball of actions: the longest action."
 _THRESHOLD = "The goal counts as reached at this distance, the paper's θ."
 _STEP_LIMIT = "Steps after which an episode ends without arriving."
 
 _POSITIONING_KEYS = {
     "distortion": Key(str, choices=tuple(DISTORTIONS), meaning="How movements differ from actions."),
-    "dim": Key(int, low=1, meaning="Number of axes."),
-    "sigma": Key(float, None, low=0, optional=True, meaning="Strength of a random distortion; null takes the paper's."),
-    "scale_low": Key(float, 0.3, above=0, meaning="Smallest factor of the distortion scale."),
-    "scale_high": Key(float, 1.0, above=0, meaning="Largest factor of the distortion scale."),
-    "exponent": Key(float, 0.5, above=0, meaning="Power of an action's length in the distortion sqrt."),
+    "dim": Key(int, low=1, high=_MOST_ENTRIES, meaning="Number of axes."),
+    "sigma": Key(
+        float,
+        None,
+        low=0,
+        high=_LARGEST,
+        optional=True,
+        meaning="Strength of a random distortion; null takes the paper's.",
+    ),
+    "scale_low": Key(float, 0.3, above=0, high=_LARGEST, meaning="Smallest factor of the distortion scale."),
+    "scale_high": Key(float, 1.0, above=0, high=_LARGEST, meaning="Largest factor of the distortion scale."),
+    "exponent": Key(float, 0.5, above=0, high=100, meaning="Power of an action's length in the distortion sqrt."),
     "observation": Key(str, "position", choices=OBSERVATION_KINDS, meaning="What policies see."),
     "goal": Key(list, None, optional=True, meaning="Position of the goal; null puts it at the origin."),
-    "action_radius": Key(float, above=0, meaning=_RADIUS),
-    "threshold": Key(float, above=0, meaning=_THRESHOLD),
-    "step_limit": Key(int, 1000, low=1, meaning=_STEP_LIMIT),
+    "action_radius": Key(float, above=0, high=_LARGEST, meaning=_RADIUS),
+    "threshold": Key(float, above=0, high=_LARGEST, meaning=_THRESHOLD),
+    "step_limit": Key(int, 1000, low=1, high=MOST, meaning=_STEP_LIMIT),
 }
 
 
@@ -76,15 +85,15 @@ def _build_positioning(parameters: Parameters, render_size: int | None) -> Probl
 _FETCH_KEYS = {
     "action_radius": Key(float, 0.05, above=0, high=0.2, meaning=_RADIUS),
     "threshold": Key(float, 0.02, low=0.005, high=0.1, meaning=_THRESHOLD),
-    "step_limit": Key(int, 300, low=1, meaning=_STEP_LIMIT),
+    "step_limit": Key(int, 300, low=1, high=MOST, meaning=_STEP_LIMIT),
 }
 
 _HARDWARE_KEYS = {
-    "observation_size": Key(int, low=1, high=64, meaning="Entries of an observation."),
-    "action_size": Key(int, low=1, high=64, meaning="Entries of an action: the number of axes."),
-    "action_radius": Key(float, above=0, meaning=_RADIUS),
-    "threshold": Key(float, above=0, meaning=_THRESHOLD),
-    "step_limit": Key(int, 1000, low=1, meaning=_STEP_LIMIT),
+    "observation_size": Key(int, low=1, high=_MOST_ENTRIES, meaning="Entries of an observation."),
+    "action_size": Key(int, low=1, high=_MOST_ENTRIES, meaning="Entries of an action: the number of axes."),
+    "action_radius": Key(float, above=0, high=_LARGEST, meaning=_RADIUS),
+    "threshold": Key(float, above=0, high=_LARGEST, meaning=_THRESHOLD),
+    "step_limit": Key(int, 1000, low=1, high=MOST, meaning=_STEP_LIMIT),
     "workspace_low": Key(list, None, optional=True, meaning="Lowest allowed position of each axis."),
     "workspace_high": Key(list, None, optional=True, meaning="Highest allowed position of each axis."),
 }

@@ -7,12 +7,15 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.scenario import TRAINING_KEYS, Scenario
+from lift_ros.untrusted import LARGEST_MODEL, brief
 
+_MOST_LAYERS = 32
 _WIDTH = Key(int, low=1, high=65536)
 _LARGEST = 2**53  # whole numbers up to here survive JSON
 
@@ -42,9 +45,9 @@ class TrainingOptions:
     pairs_memory: int = _option(2**29, "Bytes that precomputed shortcuts may take.", low=0, high=_LARGEST)
     # the networks and their updates; the paper's names
     hidden: tuple[int, ...] = (64, 64)
-    critics: int = _option(2, "Number of critics.", low=1, high=_LARGEST)
-    batch_size: int = _option(256, "Shortcuts per update.", low=1, high=_LARGEST)
-    action_samples: int = _option(4, "Actions drawn per state for CQL's conservative term.", low=1, high=_LARGEST)
+    critics: int = _option(2, "Number of critics.", low=1, high=64)
+    batch_size: int = _option(256, "Shortcuts per update.", low=1, high=1_000_000)
+    action_samples: int = _option(4, "Actions drawn per state for CQL's conservative term.", low=1, high=10_000)
     gamma: float = 0.99
     tau: float = _option(0.005, "How fast target critics follow the critics.", low=0, high=1)
     actor_learning_rate: float = _option(1e-3, "Learning rate of the actor.", above=0)
@@ -75,6 +78,12 @@ class TrainingOptions:
         for name, key in OPTION_KEYS.items():
             object.__setattr__(self, name, check_value(name, getattr(self, name), key))
         object.__setattr__(self, "hidden", _widths(self.hidden))
+        size = 4 * (1 + self.critics) * sum(before * after for before, after in pairwise(self.hidden))
+        if size > LARGEST_MODEL:
+            raise UserError(
+                f"hidden is {'x'.join(map(str, self.hidden))}: an actor and {self.critics} critics of these widths "
+                f"take {size / 1e6:.0f} MB; allowed: {LARGEST_MODEL / 1e6:.0f} MB, choose narrower layers"
+            )
         if self.extra and self.algorithm == "CQL":
             raise UserError(
                 f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted({*OPTION_KEYS, 'hidden'}))}"
@@ -158,6 +167,8 @@ def _widths(value: Any) -> tuple[int, ...]:
         widths = tuple(_WIDTH.convert(part) for part in parts)
     except (TypeError, ValueError):
         widths = ()
-    if not widths:
-        raise UserError(f"hidden is {value!r}; allowed: one width or more, each {_WIDTH.allowed()}")
+    if not 1 <= len(widths) <= _MOST_LAYERS:
+        raise UserError(
+            f"hidden is {brief(value)}; allowed: one width or up to {_MOST_LAYERS}, each {_WIDTH.allowed()}"
+        )
     return widths

@@ -306,3 +306,9 @@ def test_the_guard_can_be_switched_off(model: Path) -> None:
     assert rows(model=model, parameters=by_hand)["arbiter"].parameters["guard_enabled"] is False
     with pytest.raises(UserError, match="guard is 'perhaps'; allowed: on, off"):
         rows(model=model, guard="perhaps")
+
+
+def test_the_augmentor_takes_models_of_its_trainer_alone() -> None:
+    assert rows()["augmentor"].parameters["model_folders"] == "/tmp/run-models"
+    by_hand = rows(parameters={"trainer": {"models": "/tmp/elsewhere"}})
+    assert by_hand["augmentor"].parameters["model_folders"] == "/tmp/elsewhere"

@@ -16,11 +16,10 @@ from rosbags.typesys import Stores, get_typestore
 from std_msgs.msg import Float64
 
 import lift_ros.msg as msg
-from lift_ros.errors import UserError
 from lift_ros.graph.table import topic_names
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.executor import message_class
 from lift_ros.nodes.further_topics import describe_type
+from lift_ros.nodes.message_types import message_class
 from lift_ros.nodes.recorder_node import Recorder
 
 
@@ -38,7 +37,7 @@ def test_installed_definitions_are_those_of_ros(name: str) -> None:
 
 
 def test_type_without_an_installed_definition_is_refused_with_the_remedy() -> None:
-    with pytest.raises(UserError, match="foreign_rig/msg/Move has no definition .* source the workspace"):
+    with pytest.raises(ImportError, match="foreign_rig/msg/Move has no definition .* source the workspace"):
         describe_type("foreign_rig/msg/Move")
 
 
@@ -46,6 +45,16 @@ def test_type_without_an_installed_definition_is_refused_with_the_remedy() -> No
 def test_class_of_what_is_no_installed_message_is_refused(name: str) -> None:
     with pytest.raises(ImportError):
         message_class(name)
+
+
+def test_a_module_beside_us_is_not_imported_for_a_type_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evil_rig").mkdir()
+    (tmp_path / "evil_rig" / "__init__.py").write_text("raise SystemExit('executed')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ImportError, match="evil_rig/msg/Move has no definition"):
+        message_class("evil_rig/msg/Move")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from training_samples import RADIUS, model_content, write_model
 
 from lift_ros.errors import UserError
-from lift_ros.policies.learned import LearnedPolicy, load_fitting_model, load_model
+from lift_ros.policies.learned import LearnedPolicy, check_folder, load_fitting_model, load_model
 from lift_ros.policies.model_file import write_tensor_file
 from lift_ros.policies.protocol import Policy
 from lift_ros.positioning.problem import Limits
@@ -147,18 +147,25 @@ def test_fits_a_plant_of_its_sizes_that_allows_its_steps(tmp_path: Path, plant: 
 
 
 @pytest.mark.parametrize(
-    ("plant", "sha256", "message"),
+    ("plant", "announced", "message"),
     [
-        (replace(STAGE, observation_size=4), "", "observations of size 3 to actions of size 2, but stage has 4 and 2"),
-        (replace(STAGE, action_size=1), "", "but stage has 3 and 1"),
-        (replace(STAGE, action_radius=0.4), "", "makes steps up to 0.5, but stage allows 0.4"),
-        (STAGE, "0" * 64, "announced was 000000000000"),
+        (
+            replace(STAGE, observation_size=4),
+            None,
+            "observations of size 3 to actions of size 2, but stage has 4 and 2",
+        ),
+        (replace(STAGE, action_size=1), None, "but stage has 3 and 1"),
+        (replace(STAGE, action_radius=0.4), None, "makes steps up to 0.5, but stage allows 0.4"),
+        (STAGE, "0" * 64, "announced was '000000000000'"),
+        (STAGE, "", "was announced without its SHA-256"),
     ],
 )
-def test_refuses_a_plant_that_it_does_not_fit(tmp_path: Path, plant: Limits, sha256: str, message: str) -> None:
+def test_refuses_a_plant_that_it_does_not_fit(
+    tmp_path: Path, plant: Limits, announced: str | None, message: str
+) -> None:
     write_model(tmp_path / "m.safetensors")
     with pytest.raises(UserError, match=message):
-        load_fitting_model(tmp_path / "m.safetensors", "stage", plant, sha256)
+        load_fitting_model(tmp_path / "m.safetensors", "stage", plant, announced)
 
 
 def test_refuses_weights_that_overflow(tmp_path: Path) -> None:
@@ -180,3 +187,18 @@ def test_loads_without_torch_and_d3rlpy(tmp_path: Path) -> None:
     )
     root = Path(__file__).parent.parent.parent
     assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=120, check=False).returncode == 0
+
+
+def test_a_model_is_taken_from_allowed_folders_wherever_links_lead(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "models", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+        write_model(folder / "m.safetensors")
+    (allowed / "link.safetensors").symlink_to(other / "m.safetensors")
+    check_folder(str(allowed / "m.safetensors"), f"/nowhere:{allowed}")
+    check_folder(str(other / "m.safetensors"), "")
+    with pytest.raises(UserError, match="its name holds a NUL"):
+        check_folder("a\0b", str(allowed))
+    for path in (other / "m.safetensors", allowed / "link.safetensors", allowed / ".." / "other" / "m.safetensors"):
+        with pytest.raises(UserError, match="in none of the folders .* add its folder to the parameter model_folders"):
+            check_folder(str(path), str(allowed))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 from lift_ros.configuration import Key, Keys, Section, check_mapping, read_yaml
 from lift_ros.errors import UserError
+from lift_ros.untrusted import brief
 
 DIFFERENCE = "difference_of_positions"
 DISTANCE = "distance_to_goal"
@@ -99,7 +100,7 @@ def _action(value: Any, where: str) -> Action:
     if value == DIFFERENCE:
         return Action(None, DIFFERENCE)
     if not isinstance(value, dict):
-        raise UserError(f"{where} is {value!r}; allowed: one topic with fields, or {DIFFERENCE}")
+        raise UserError(f"{where} is {brief(value)}; allowed: one topic with fields, or {DIFFERENCE}")
     meaning = Key(str, "increment", choices=("increment", "target", "velocity"))
     read = check_mapping(value, {**CHANNEL_KEYS, "meaning": meaning}, where)
     return Action(_channel_of(read, where), read["meaning"])
@@ -107,7 +108,7 @@ def _action(value: Any, where: str) -> Action:
 
 def _scalar(value: Any, where: str) -> float | int | str | bool:
     if not isinstance(value, bool | int | float | str):
-        raise UserError(f"{where} is {value!r}; allowed: a number, text, true or false")
+        raise UserError(f"{where} is {brief(value)}; allowed: a number, text, true or false")
     return value
 
 
@@ -127,7 +128,7 @@ def _trigger(value: Any, where: str) -> Trigger:
         read = check_mapping(value, SERVICE_KEYS, where)
         return Trigger(f"{read['service'].rstrip('/')}/_service_event", service_event=SERVICE_EVENTS[read["event"]])
     if not isinstance(value, dict) or "topic" not in value:
-        raise UserError(f"{where} is {value!r}; it needs either 'topic' or 'service'")
+        raise UserError(f"{where} is {brief(value)}; it needs either 'topic' or 'service'")
     read = check_mapping(value, TRIGGER_KEYS, where)
     conditions = {name: read[name] for name in CONDITIONS if read[name] is not None}
     if len(conditions) != (read["field"] is not None):
@@ -160,7 +161,7 @@ def _goal(value: Any, where: str) -> Goal:
     if value == "last_position":
         return Goal()
     if not isinstance(value, dict):
-        raise UserError(f"{where} is {value!r}; allowed: last_position, or a section with 'within' or 'signal'")
+        raise UserError(f"{where} is {brief(value)}; allowed: last_position, or a section with 'within' or 'signal'")
     if "signal" in value:
         return Goal(**check_mapping(value, {"signal": Section(_trigger)}, where))
     keys: Keys = {"within": Key(float, above=0), "position": Key(list, ()), "channel": Section(_channels, ())}
