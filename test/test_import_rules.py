@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "lift_ros"
 # From the ground up: a file may import from its own layer and from those before it.
 LAYERS = (
-    {"errors", "seeds", "array_types", "configuration", "progress", "console", "resources", "lazy"},
+    {"errors", "seeds", "array_types", "configuration", "progress", "console", "resources", "lazy", "distribution"},
     {"positioning"},
     {"policies"},
     {"shortcuts"},
