@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 from mcap.opcode import Opcode
 from mcap.records import ChunkIndex, DataEnd, Footer, Metadata, MetadataIndex, Statistics, SummaryOffset
@@ -44,7 +44,6 @@ from lift_ros.bags.mcap_records import (
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
 _MESSAGE = int(Opcode.MESSAGE)
 _BEFORE_DATA = MESSAGE_HEAD.size - HEAD.size  # bytes of a message's record before its data
-_AROUND_DATA = MESSAGE_HEAD.size + CHECKSUM_RECORD.size
 _CHECKSUM_SIZE = CHECKSUM_RECORD.size - HEAD.size
 
 
@@ -65,16 +64,13 @@ class _OpenChunk:
 
     inside: int
     crc: int = 0
-    entries: dict[int, list[int]] = field(default_factory=dict)  # channel: time, offset, time, offset, …
+    # channel: time, offset, time, offset, …
+    entries: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def start(self) -> int:
         """Where its head lies, or the placeholder."""
         return self.inside - CHUNK_HEAD.size
-
-    def note(self, channel: int, time_ns: int, place: int) -> None:
-        """Take a message that lies at `place` of the file into the index."""
-        self.entries.setdefault(channel, []).extend((time_ns, place - self.inside))
 
     def ends(self, end: int) -> tuple[bytes, bytes, ChunkIndex]:
         """Return head, message index and the summary's entry of the chunk that ends at `end`."""
@@ -123,7 +119,7 @@ class Journal:
             for name, record in metadata.items():
                 self._metadata.append(MetadataIndex(len(start), len(record), name))
                 start += record
-            self._append_all(start)
+            self._append(start)
             for topic in topics:
                 self._announce(topic)
         except BaseException:
@@ -143,7 +139,7 @@ class Journal:
         for opcode, start, body in journal_records(content):
             end = start + HEAD.size + len(body)
             if self._chunk is not None and (opcode == Opcode.MESSAGE_INDEX or opcode in BEGINS_CHUNK):
-                self._chunk.crc = zlib.crc32(content[self._chunk.inside : start])
+                self._chunk.crc = crc32(content[self._chunk.inside : start])
                 head, index, entry = self._chunk.ends(start)
                 self._repairs += (head, self._chunk.start), (index, start)
                 self._chunks.append(entry)
@@ -159,7 +155,7 @@ class Journal:
     def _sum_up(self, content: memoryview) -> None:
         """Reckon the checksum of the chunk that is under way."""
         if self._chunk is not None:
-            self._chunk.crc = zlib.crc32(content[self._chunk.inside : self.size])
+            self._chunk.crc = crc32(content[self._chunk.inside : self.size])
 
     def _note(self, opcode: int, start: int, record: memoryview, body: memoryview) -> None:
         self._announced.note(opcode, body)
@@ -169,24 +165,22 @@ class Journal:
             message = self._announced.message(start, body)
             channel = self._channels[message.topic.name]
             self._counts[channel] += 1
-            self._chunk.note(channel, message.time_ns, start)
+            self._chunk.entries[channel] += message.time_ns, start - self._chunk.inside
         elif opcode == Opcode.METADATA:
             self._metadata.append(MetadataIndex(start, len(record), parsed(Metadata, body).name))
         elif opcode in self._announcements:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
 
-    def _append(self, pieces: Sequence[bytes | memoryview], size: int) -> None:
+    def _append(self, data: bytes) -> None:
         """Write all of it or nothing."""
+        size = len(data)
         try:
-            write_all(self._descriptor, pieces, size)
-            self.size += size
+            write_all(self._descriptor, (data,), size)
         except OSError:
             self._cut(self.size)
             raise
-
-    def _append_all(self, data: bytes) -> None:
-        self._append((data,), len(data))
+        self.size += size
 
     def _cut(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -195,7 +189,7 @@ class Journal:
 
     def _open_chunk(self) -> _OpenChunk:
         if self._chunk is None:
-            self._append_all(_PLACEHOLDER)
+            self._append(_PLACEHOLDER)
             self._chunk = _OpenChunk(self.size)
         return self._chunk
 
@@ -206,8 +200,8 @@ class Journal:
         number, channel = numbers.get(topic.type_name, len(numbers) + 1), len(self._channels) + 1
         schema, record = announcement(topic, channel, number)
         schema = b"" if topic.type_name in numbers else schema
-        self._append_all(schema + record)
-        chunk.crc = zlib.crc32(schema + record, chunk.crc)
+        self._append(schema + record)
+        chunk.crc = crc32(schema + record, chunk.crc)
         self._announcements[Opcode.SCHEMA] += schema
         self._announcements[Opcode.CHANNEL] += record
         self._announced.schemas[number] = topic.type_name, topic.definition
@@ -215,19 +209,17 @@ class Journal:
         self._channels[topic.name] = channel
         return channel
 
-    def write(self, topic: RecordedTopic, time_ns: int, data: Sequence[bytes | memoryview], size: int) -> None:
-        """Append a message of `size` bytes, which `data` holds in pieces, and the checksum of the chunk up to here."""
+    def write(self, topic: RecordedTopic, time_ns: int, data: bytes | memoryview) -> None:
+        """Append a message, and the checksum of the chunk up to here."""
         channel = self._channels.get(topic.name) or self._announce(topic)
         chunk = self._chunk or self._open_chunk()
         count, place = self._counts[channel], self.size
-        head = MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + size, channel, count, time_ns, time_ns)
-        crc = zlib.crc32(head, chunk.crc)
-        for piece in data:
-            crc = zlib.crc32(piece, crc)
+        record = MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + len(data), channel, count, time_ns, time_ns) + data
+        crc = crc32(record, chunk.crc)
         checksum = CHECKSUM_RECORD.pack(CHECKSUM, _CHECKSUM_SIZE, crc)
-        self._append((head, *data, checksum), _AROUND_DATA + size)
-        chunk.crc = zlib.crc32(checksum, crc)
-        chunk.note(channel, time_ns, place)
+        self._append(record + checksum)
+        chunk.crc = crc32(checksum, crc)
+        chunk.entries[channel] += time_ns, place - chunk.inside
         self._counts[channel] = count + 1
 
     def seal(self) -> None:
@@ -235,7 +227,7 @@ class Journal:
         if self._chunk is not None:
             head, index, entry = self._chunk.ends(self.size)
             os.pwrite(self._descriptor, head, self._chunk.start)
-            self._append_all(index)
+            self._append(index)
             self._chunks.append(entry)
             self._chunk = None
 
@@ -260,7 +252,7 @@ class Journal:
             counts={topic: self._counts[channel] for channel, topic in self._announced.topics.items()},
         )
         before = self.size
-        self._append_all(self._end(summary))
+        self._append(self._end(summary))
         try:
             if sync:
                 os.fsync(self._descriptor)
@@ -298,7 +290,7 @@ class Journal:
                 offsets.append(SummaryOffset(opcode, position, len(group)))
                 position += len(group)
         content = b"".join(groups.values()) + written(*offsets, Footer(start, position, 0))[:-4]
-        return data_end + content + zlib.crc32(content).to_bytes(4, "little") + MAGIC
+        return data_end + content + crc32(content).to_bytes(4, "little") + MAGIC
 
     def sync(self) -> None:
         """Make all that was written durable."""

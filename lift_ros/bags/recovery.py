@@ -40,7 +40,7 @@ def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool) -> FileSum
     journal.reopen()
     try:
         if end is not None:
-            journal.write(end.topic, end.time_ns, (end.data,), len(end.data))
+            journal.write(end.topic, end.time_ns, end.data)
         return journal.complete(sync=sync)
     finally:
         journal.release()

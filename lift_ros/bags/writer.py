@@ -276,18 +276,18 @@ class RunWriter:
         file = self._file
         if file is None or not self._tally.steps:
             file = self._ready_file()
-        size = sum(map(len, data))
-        self._check_space(size)
+        message = data[0] if len(data) == 1 else b"".join(data)
+        size = len(message)
+        self._unchecked += size
+        if self._unchecked * 8 >= self._reserve:
+            self._check_space(size)
         try:
-            file.write(topic, time_ns, data, size)
+            file.write(topic, time_ns, message)
         except OSError as error:  # not by `_failures`, which would cost as much as the rest
             raise self._failure("the record cannot be written", error) from error
 
     def _check_space(self, size: int) -> None:
         """Refuse to go on while there is still room to complete what is begun."""
-        self._unchecked += size
-        if size and self._unchecked * 8 < self._reserve:
-            return
         self._unchecked = 0
         status = os.statvfs(self.path)
         free = status.f_bavail * status.f_frsize
