@@ -30,6 +30,7 @@ LAYERS = (
         "lazy",
         "processes",
         "untrusted",
+        "distribution",
     },
     {"positioning"},
     {"policies"},

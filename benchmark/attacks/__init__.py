@@ -1,1 +1,1 @@
-"""Attacks on what the product reads: damaged files of each kind and nasty words, counted by what became of them."""
+"""Attacks at length on what must hold; the same in small is part of the tests."""

@@ -1,46 +1,50 @@
 """One MCAP file while it is written: every record reaches the kernel at once, and a crash leaves whole records.
 
 Writers that keep a chunk in memory until it is full lose it in a crash. Here a chunk's records follow a placeholder as
-long as its head; sealing the chunk writes the head over the placeholder and appends the index, completing the file
-appends the summary. A journal that a crash has left is taken up from its bytes and then sealed and completed alike.
+long as its head, and each message is followed by the checksum of the chunk so far; sealing the chunk writes the head
+over the placeholder and appends the index, completing the file appends the summary. A journal that a crash has left is
+taken up from its bytes and then sealed and completed alike.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 from mcap.opcode import Opcode
-from mcap.records import ChunkIndex, DataEnd, Footer, Header, Metadata, MetadataIndex, Statistics, SummaryOffset
+from mcap.records import ChunkIndex, DataEnd, Footer, Metadata, MetadataIndex, Statistics, SummaryOffset
 
 from lift_ros.bags.faults import Malformed
 from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, known_as, tail_name, write_all
 from lift_ros.bags.mcap_records import (
+    BEGINS_CHUNK,
+    CHECKSUM,
+    CHECKSUM_RECORD,
     CHUNK_HEAD,
     HEAD,
     INDEX_HEAD,
     MAGIC,
     MESSAGE_HEAD,
     PLACEHOLDER,
+    START,
     Announced,
     RecordedTopic,
     announcement,
-    records,
+    journal_records,
+    parsed,
     written,
 )
 
-START = MAGIC + written(Header(profile="ros2", library="lift_ros"))
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
 _MESSAGE = int(Opcode.MESSAGE)
 _BEFORE_DATA = MESSAGE_HEAD.size - HEAD.size  # bytes of a message's record before its data
-_MESSAGE_TIME = struct.Struct("<BQHIQ").unpack_from  # the head of a message's record up to its time
-_BEGINS_CHUNK = (PLACEHOLDER, Opcode.CHUNK)
+_CHECKSUM_SIZE = CHECKSUM_RECORD.size - HEAD.size
 
 
 @dataclass
@@ -52,6 +56,35 @@ class FileSummary:
     last_time: int
     messages: int
     counts: dict[RecordedTopic, int]
+
+
+@dataclass(slots=True)
+class _OpenChunk:
+    """The chunk under way: where its records begin, their checksum and what their index will say."""
+
+    inside: int
+    crc: int = 0
+    # channel: time, offset, time, offset, …
+    entries: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def start(self) -> int:
+        """Where its head lies, or the placeholder."""
+        return self.inside - CHUNK_HEAD.size
+
+    def ends(self, end: int) -> tuple[bytes, bytes, ChunkIndex]:
+        """Return head, message index and the summary's entry of the chunk that ends at `end`."""
+        size, length = end - self.inside, end - self.start
+        times = [time for values in self.entries.values() for time in values[::2]] or [0]
+        first, last = min(times), max(times)
+        head = CHUNK_HEAD.pack(Opcode.CHUNK, length - HEAD.size, first, last, size, self.crc, 0, size)
+        index, offsets = b"", {}
+        for channel, values in self.entries.items():
+            offsets[channel] = end + len(index)
+            stored = 8 * len(values)
+            index += INDEX_HEAD.pack(Opcode.MESSAGE_INDEX, 6 + stored, channel, stored)
+            index += struct.pack(f"<{len(values)}Q", *values)
+        return head, index, ChunkIndex(length, self.start, "", size, last, len(index), offsets, first, size)
 
 
 class Journal:
@@ -70,20 +103,23 @@ class Journal:
         self._channels: dict[str, int] = {}
         self._counts: Counter[int] = Counter()  # messages of each channel
         self._metadata: list[MetadataIndex] = []
-        self._chunk: int | None = None  # where the chunk under way begins
+        self._chunk: _OpenChunk | None = None
         self._chunks: list[ChunkIndex] = []
         self._repairs: list[tuple[bytes, int]] = []
         if content is not None and content[: len(MAGIC)] == MAGIC:
             with suppress(Malformed):
                 self._take_up(content)
+            self._sum_up(content)
 
-    def create(self, metadata: Metadata, topics: Iterable[RecordedTopic]) -> None:
-        """Make the file and begin it with header, metadata and topics."""
+    def create(self, metadata: Mapping[str, bytes], topics: Iterable[RecordedTopic]) -> None:
+        """Make the file and begin it with header, metadata records by name, and topics."""
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            record = written(metadata)
-            self._append_all(START + record)
-            self._metadata = [MetadataIndex(len(START), len(record), metadata.name)]
+            start = START
+            for name, record in metadata.items():
+                self._metadata.append(MetadataIndex(len(start), len(record), name))
+                start += record
+            self._append(start)
             for topic in topics:
                 self._announce(topic)
         except BaseException:
@@ -100,11 +136,12 @@ class Journal:
     def _take_up(self, content: memoryview) -> None:
         """Note all records up to the first that cannot have been written there."""
         self.size = len(MAGIC)
-        for opcode, start, body in records(content, self.size, journal=True):
+        for opcode, start, body in journal_records(content):
             end = start + HEAD.size + len(body)
-            if self._chunk is not None and (opcode == Opcode.MESSAGE_INDEX or opcode in _BEGINS_CHUNK):
-                head, index, entry = _ends_of(self._chunk, content[self._chunk : start])
-                self._repairs += (head, self._chunk), (index, start)
+            if self._chunk is not None and (opcode == Opcode.MESSAGE_INDEX or opcode in BEGINS_CHUNK):
+                self._chunk.crc = crc32(content[self._chunk.inside : start])
+                head, index, entry = self._chunk.ends(start)
+                self._repairs += (head, self._chunk.start), (index, start)
                 self._chunks.append(entry)
                 self._chunk = None
                 self.size += len(index)
@@ -115,48 +152,56 @@ class Journal:
             self._note(opcode, start, content[start:end], body)
             self.size = end
 
+    def _sum_up(self, content: memoryview) -> None:
+        """Reckon the checksum of the chunk that is under way."""
+        if self._chunk is not None:
+            self._chunk.crc = crc32(content[self._chunk.inside : self.size])
+
     def _note(self, opcode: int, start: int, record: memoryview, body: memoryview) -> None:
         self._announced.note(opcode, body)
-        if opcode in _BEGINS_CHUNK:
-            self._chunk = start
-        elif opcode == Opcode.MESSAGE:
-            self._counts[self._channels[self._announced.message(start, body).topic.name]] += 1
+        if opcode in BEGINS_CHUNK:
+            self._chunk = _OpenChunk(start + CHUNK_HEAD.size)
+        elif opcode == Opcode.MESSAGE and self._chunk is not None:
+            message = self._announced.message(start, body)
+            channel = self._channels[message.topic.name]
+            self._counts[channel] += 1
+            self._chunk.entries[channel] += message.time_ns, start - self._chunk.inside
         elif opcode == Opcode.METADATA:
-            self._metadata = [MetadataIndex(start, len(record), next(iter(self._announced.metadata)))]
+            self._metadata.append(MetadataIndex(start, len(record), parsed(Metadata, body).name))
         elif opcode in self._announcements:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
 
-    def _append(self, pieces: Sequence[bytes | memoryview], size: int) -> None:
+    def _append(self, data: bytes) -> None:
         """Write all of it or nothing."""
+        size = len(data)
         try:
-            write_all(self._descriptor, pieces, size)
-            self.size += size
+            write_all(self._descriptor, (data,), size)
         except OSError:
             self._cut(self.size)
             raise
-
-    def _append_all(self, data: bytes) -> None:
-        self._append((data,), len(data))
+        self.size += size
 
     def _cut(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
         os.lseek(self._descriptor, size, os.SEEK_SET)
         self.size = size
 
-    def _open_chunk(self) -> None:
+    def _open_chunk(self) -> _OpenChunk:
         if self._chunk is None:
-            self._append_all(_PLACEHOLDER)
-            self._chunk = self.size - len(_PLACEHOLDER)
+            self._append(_PLACEHOLDER)
+            self._chunk = _OpenChunk(self.size)
+        return self._chunk
 
     def _announce(self, topic: RecordedTopic) -> int:
         """Announce a topic and return its channel."""
-        self._open_chunk()
+        chunk = self._open_chunk()
         numbers = {name: number for number, (name, _) in self._announced.schemas.items()}
         number, channel = numbers.get(topic.type_name, len(numbers) + 1), len(self._channels) + 1
         schema, record = announcement(topic, channel, number)
         schema = b"" if topic.type_name in numbers else schema
-        self._append_all(schema + record)
+        self._append(schema + record)
+        chunk.crc = crc32(schema + record, chunk.crc)
         self._announcements[Opcode.SCHEMA] += schema
         self._announcements[Opcode.CHANNEL] += record
         self._announced.schemas[number] = topic.type_name, topic.definition
@@ -164,28 +209,25 @@ class Journal:
         self._channels[topic.name] = channel
         return channel
 
-    def write(self, topic: RecordedTopic, time_ns: int, data: Sequence[bytes | memoryview], size: int) -> None:
-        """Append a message of `size` bytes, which `data` holds in pieces."""
+    def write(self, topic: RecordedTopic, time_ns: int, data: bytes | memoryview) -> None:
+        """Append a message, and the checksum of the chunk up to here."""
         channel = self._channels.get(topic.name) or self._announce(topic)
-        if self._chunk is None:
-            self._open_chunk()
-        count = self._counts[channel]
-        head = MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + size, channel, count, time_ns, time_ns)
-        self._append((head, *data), MESSAGE_HEAD.size + size)
+        chunk = self._chunk or self._open_chunk()
+        count, place = self._counts[channel], self.size
+        record = MESSAGE_HEAD.pack(_MESSAGE, _BEFORE_DATA + len(data), channel, count, time_ns, time_ns) + data
+        crc = crc32(record, chunk.crc)
+        checksum = CHECKSUM_RECORD.pack(CHECKSUM, _CHECKSUM_SIZE, crc)
+        self._append(record + checksum)
+        chunk.crc = crc32(checksum, crc)
+        chunk.entries[channel] += time_ns, place - chunk.inside
         self._counts[channel] = count + 1
-
-    def _read_chunk(self, start: int) -> memoryview:
-        data = b""
-        while piece := os.pread(self._descriptor, self.size - start - len(data), start + len(data)):
-            data += piece  # one read gives at most 2 GiB
-        return memoryview(data)
 
     def seal(self) -> None:
         """Close the chunk under way: write its head over the placeholder and append its index."""
         if self._chunk is not None:
-            head, index, entry = _ends_of(self._chunk, self._read_chunk(self._chunk))
-            os.pwrite(self._descriptor, head, self._chunk)
-            self._append_all(index)
+            head, index, entry = self._chunk.ends(self.size)
+            os.pwrite(self._descriptor, head, self._chunk.start)
+            self._append(index)
             self._chunks.append(entry)
             self._chunk = None
 
@@ -211,7 +253,7 @@ class Journal:
             counts={topic: self._counts[channel] for channel, topic in self._announced.topics.items()},
         )
         before = self.size
-        self._append_all(self._end(summary))
+        self._append(self._end(summary))
         try:
             if sync:
                 os.fsync(self._descriptor)
@@ -249,7 +291,7 @@ class Journal:
                 offsets.append(SummaryOffset(opcode, position, len(group)))
                 position += len(group)
         content = b"".join(groups.values()) + written(*offsets, Footer(start, position, 0))[:-4]
-        return data_end + content + zlib.crc32(content).to_bytes(4, "little") + MAGIC
+        return data_end + content + crc32(content).to_bytes(4, "little") + MAGIC
 
     def sync(self) -> None:
         """Make all that was written durable."""
@@ -265,25 +307,3 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _ends_of(start: int, chunk: memoryview) -> tuple[bytes, bytes, ChunkIndex]:
-    """Return head, message index and the summary's entry of the chunk that begins at `start` with its placeholder."""
-    inside = chunk[CHUNK_HEAD.size :]
-    entries: dict[int, list[int]] = {}  # channel: time, offset, time, offset, …
-    offset, size = 0, len(inside)
-    while offset < size:
-        opcode, length, channel, _, time_ns = _MESSAGE_TIME(inside, offset)
-        if opcode == _MESSAGE:
-            entries.setdefault(channel, []).extend((time_ns, offset))
-        offset += HEAD.size + length
-    times = [time for values in entries.values() for time in values[::2]] or [0]
-    first, last, length = min(times), max(times), len(chunk)
-    head = CHUNK_HEAD.pack(Opcode.CHUNK, length - HEAD.size, first, last, size, zlib.crc32(inside), 0, size)
-    index, offsets = b"", {}
-    for channel, values in entries.items():
-        offsets[channel] = start + length + len(index)
-        stored = 8 * len(values)
-        index += INDEX_HEAD.pack(Opcode.MESSAGE_INDEX, 6 + stored, channel, stored)
-        index += struct.pack(f"<{len(values)}Q", *values)
-    return head, index, ChunkIndex(length, start, "", size, last, len(index), offsets, first, size)

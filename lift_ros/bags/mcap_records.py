@@ -16,7 +16,7 @@ from typing import Any
 
 from mcap.data_stream import ReadDataStream, RecordBuilder
 from mcap.opcode import Opcode
-from mcap.records import Channel, Chunk, McapRecord, Metadata, Schema, Statistics
+from mcap.records import Channel, Chunk, Header, McapRecord, Metadata, MetadataIndex, Schema, Statistics
 from mcap.stream_reader import get_chunk_data_stream
 
 from lift_ros.bags.faults import Malformed, Tolerate, refuse
@@ -26,14 +26,19 @@ HEAD = struct.Struct("<BQ")  # opcode of a record and length of its body
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # with channel, sequence, log time, publish time
 CHUNK_HEAD = struct.Struct("<BQQQQIIQ")  # with first and last time, size, CRC, length of the compression "", size
 INDEX_HEAD = struct.Struct("<BQHI")  # of a message index, with channel and length of its entries
+CHECKSUM_RECORD = struct.Struct("<BQI")  # the CRC-32 of all records of its chunk that lie before it
 # What a chunk's head will be written over. Opcodes from here on are private: no reader minds them.
 PLACEHOLDER = 0x80
+CHECKSUM = 0x81
+BEGINS_CHUNK = (PLACEHOLDER, Opcode.CHUNK)
 _FOOTER_SIZE = HEAD.size + 20
 _LARGEST_CHUNK = 2**32
 _IN_JOURNAL = {
     *(Opcode.HEADER, Opcode.METADATA, Opcode.CHUNK, Opcode.MESSAGE_INDEX, PLACEHOLDER),
-    *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE),
+    *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE, CHECKSUM),
 }
+_CHECKED = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)
+_BEFORE_CHUNKS = (Opcode.HEADER, Opcode.METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,11 @@ def written(*records: McapRecord) -> bytes:
     for record in records:
         record.write(builder)
     return bytes(builder.end())  # type: ignore[no-untyped-call]
+
+
+# How files of ours begin. The first are from before 0.2.0, whose messages are not followed by checksums.
+START_UNCHECKED = MAGIC + written(Header(profile="ros2", library="lift_ros"))
+START = MAGIC + written(Header(profile="ros2", library="lift_ros, checksums"))
 
 
 @lru_cache(maxsize=256)
@@ -181,10 +191,44 @@ def _messages(found: Iterable[tuple[int, int, memoryview]], announced: Announced
             announced.note(opcode, body)
 
 
-def journal_messages(data: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
-    """Yield the messages of a file under way up to its last whole record."""
+def journal_records(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield the records of a file under way up to the last that is whole and matches its checksum.
+
+    Only a file that begins exactly as those without checksums is read without: no damage makes another of it.
+    """
+    if data[:8] != MAGIC:
+        return
     with suppress(Malformed):
-        yield from _messages(records(data, len(MAGIC), journal=True) if data[:8] == MAGIC else (), announced)
+        found = records(data, len(MAGIC), journal=True)
+        yield from found if data[: len(START_UNCHECKED)] == START_UNCHECKED else _matching(data, found)
+
+
+def _matching(data: memoryview, found: Iterable[tuple[int, int, memoryview]]) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield records as soon as the checksum behind them is there and right."""
+    unproven: list[tuple[int, int, memoryview]] = []
+    crc, in_chunks = 0, False
+    for record in found:
+        opcode, start, body = record
+        if opcode in _CHECKED:
+            unproven.append(record)
+        elif opcode == CHECKSUM:
+            if body != crc.to_bytes(4, "little"):
+                return
+            yield from unproven
+            unproven = []
+            yield record
+        elif unproven or (in_chunks and opcode in _BEFORE_CHUNKS):
+            return
+        else:
+            yield record
+        in_chunks = in_chunks or opcode in BEGINS_CHUNK
+        crc = 0 if opcode in BEGINS_CHUNK else zlib.crc32(data[start : start + HEAD.size + len(body)], crc)
+
+
+def journal_messages(data: memoryview, announced: Announced) -> Iterator[RecordedMessage]:
+    """Yield the messages of a file under way up to the last good one."""
+    with suppress(Malformed):
+        yield from _messages(journal_records(data), announced)
 
 
 def walk(data: memoryview, announced: Announced, tolerate: Tolerate = refuse) -> Iterator[RecordedMessage]:
@@ -242,6 +286,24 @@ def read_summary(data: memoryview) -> tuple[Announced, Statistics | None]:
         if opcode == Opcode.STATISTICS:
             statistics = parsed(Statistics, body)
     return announced, statistics
+
+
+def read_metadata(data: memoryview) -> dict[str, dict[str, str]]:
+    """Return the metadata records with which a file begins, or else those that its summary points to."""
+    announced = Announced()
+    if data[:8] != MAGIC:
+        raise Malformed("it does not begin like an MCAP file")
+    for opcode, _, body in records(data, 8):
+        if opcode not in _BEFORE_CHUNKS:
+            break
+        announced.note(opcode, body)
+    if announced.metadata or data[-8:] != MAGIC:
+        return announced.metadata
+    for opcode, _, body in summary_records(data):
+        if opcode == Opcode.METADATA_INDEX:
+            _, _, record = next(records(data, min(parsed(MetadataIndex, body).offset, len(data) - 1)))
+            announced.note(Opcode.METADATA, record)
+    return announced.metadata
 
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:

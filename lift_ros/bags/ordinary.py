@@ -22,13 +22,14 @@ from lift_ros.array_types import ByteArray, IntArray
 from lift_ros.bags.contents import Sizes, is_alike
 from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.files import EPISODE, STEP, known_as
-from lift_ros.bags.journal import START
 from lift_ros.bags.mcap_records import (
     CHUNK_HEAD,
     HEAD,
     INDEX_HEAD,
     MAGIC,
     MESSAGE_HEAD,
+    START,
+    START_UNCHECKED,
     Announced,
     records,
     summary_records,
@@ -115,10 +116,10 @@ def _after(data: memoryview, start: int, count: int) -> int:
 
 def _chunks(data: memoryview) -> list[_Chunk]:
     """Return the chunks of a finished file."""
-    if bytes(data[: len(START)]) != START or data[-8:] != MAGIC:
+    offset = next((len(start) for start in (START, START_UNCHECKED) if data[: len(start)] == start), 0)
+    if not offset or data[-8:] != MAGIC:
         raise Unusual
     chunks: list[_Chunk] = []
-    offset = len(START)
     while (opcode := data[offset]) != _DATA_END:
         length = HEAD.unpack_from(data, offset)[1]
         if opcode == _CHUNK:

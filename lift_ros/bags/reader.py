@@ -13,7 +13,7 @@ from lift_ros.bags.contents import RawEpisode, Sizes, assemble, read_file, recov
 from lift_ros.bags.faults import REMEDY, BagError, EpisodeError
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
 from lift_ros.bags.mcap_records import Announced, file_bytes
-from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, facts_from_text, load_metadata
+from lift_ros.bags.metadata import FACTS_KEY, FILE_NAME, facts_from_text, facts_of_files, load_metadata
 from lift_ros.bags.ordinary import NOT_ORDINARY, list_episodes
 from lift_ros.collection.records import Episode
 from lift_ros.untrusted import brief
@@ -55,7 +55,7 @@ class RunReader:
         self.facts: dict[str, Any] = {}
         self.left_out: list[LeftOut] = []
         self._noted: set[LeftOut] = set()  # the same, for there may be many
-        self.under_way = self._knows_facts = False
+        self.under_way = False
         self.file_names: dict[int, str] = {}  # the name of the file in `directory` in which each episode lies
         self.journal: Path | None = None  # the file under way, or what a crash has left of it
         self.directory = self.path if self.path.is_dir() else self.path.parent  # where the files are
@@ -63,7 +63,11 @@ class RunReader:
         self._loaded: tuple[str, dict[int, RawEpisode]] = "", {}
         if not self.path.exists():
             raise BagError("it does not exist", bag=self.path, remedy="Give the directory of a recorded run.")
-        self._index(self._list_directory() if self.path.is_dir() else [self.path.name])
+        if self.path.is_dir():
+            self._index(self._list_directory())
+        else:
+            self._take_facts([self.path.name])
+            self._index([self.path.name])
         self._index_journal()
         for before, after in pairwise(self.episode_indices):
             if after != before + 1:
@@ -136,28 +140,25 @@ class RunReader:
         def tolerate(error: Exception) -> None:
             self.tolerate(BagError(str(error), bag=path))
 
-        announced = Announced()
         try:
-            raw = read_file(path, announced, tolerate, journal=path == self.journal)
+            raw = read_file(path, Announced(), tolerate, journal=path == self.journal)
         except BagError as error:
             first = first_episode_of(name)
             raise EpisodeError(error.problem, bag=error.bag, episode=first, remedy=error.remedy) from error
-        if not self._knows_facts and METADATA_NAME in announced.metadata:
-            self.facts = facts_from_text(announced.metadata[METADATA_NAME], path)
-            self._knows_facts = True
         self._loaded = name, raw
         return raw
 
     def _list_directory(self) -> list[str]:
-        """Take facts from metadata.yaml, note the journal and return the finished files."""
+        """Take facts from metadata.yaml or else from a file, note the journal and return the finished files."""
         # The metadata first: a recorder may add files between the two, and those must not look like missing ones.
         has_metadata = (self.path / FILE_NAME).exists()
         names: list[str] = []
+        stored: dict[str, Any] = {}
         if has_metadata:
             try:
                 information = load_metadata(self.path)
-                self.facts = facts_from_text(information["custom_data"], self.path)
-                self._knows_facts = True
+                stored = information["custom_data"]
+                self.facts = facts_from_text(stored, self.path)
                 names = [str(name).rpartition("/")[2] for name in information["relative_file_paths"]]
             except BagError as error:
                 self.tolerate(error)
@@ -173,7 +174,16 @@ class RunReader:
             problem = f"{FILE_NAME} names {brief(name)}, which is missing"
             self.tolerate(EpisodeError(problem, bag=self.path, episode=first_episode_of(name)))
         self.journal = None if listing.journal is None else self.path / listing.journal
+        if FACTS_KEY not in stored:
+            self._take_facts([*listing.finished, *([listing.journal] if listing.journal else [])])
         return listing.finished
+
+    def _take_facts(self, names: list[str]) -> None:
+        """Take facts from the newest of files that tells them undamaged."""
+        try:
+            self.facts = facts_of_files(self.directory / name for name in reversed(names))
+        except BagError as error:
+            self.tolerate(error)
 
     def _index(self, names: list[str]) -> None:
         """Find out which episode lies where, from names where they tell, from the file itself where they do not."""
@@ -200,9 +210,8 @@ class RunReader:
 
     def _list(self, name: str) -> list[int]:
         """Return the episodes of a file, from its index where it has the usual one."""
-        if self._knows_facts:  # else they are in the file, which has to be read for them
-            with suppress(OSError, *NOT_ORDINARY):
-                return list_episodes(file_bytes(self.directory / name, whole=False))
+        with suppress(OSError, *NOT_ORDINARY):
+            return list_episodes(file_bytes(self.directory / name, whole=False))
         return list(self._raw(name))
 
     def _index_journal(self) -> None:

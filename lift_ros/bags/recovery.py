@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mcap.opcode import Opcode
 
 from lift_ros.bags.contents import assemble, decodable, group, recovered
-from lift_ros.bags.faults import EpisodeError
+from lift_ros.bags.faults import EpisodeError, Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, namespace_of, topics_of
 from lift_ros.bags.journal import FileSummary, Journal
-from lift_ros.bags.mcap_records import HEAD, Announced, RecordedMessage, journal_messages
+from lift_ros.bags.mcap_records import CHECKSUM, HEAD, Announced, RecordedMessage, journal_messages, records
 from lift_ros.messages.records import EpisodeEnd, encode_episode
 
 _DAMAGED_SUFFIX = ".damaged"
@@ -33,21 +35,30 @@ def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool) -> FileSum
     while cut is not None:
         journal = Journal(path, content[:cut])
         cut, end = _first_fault(path, content[: journal.size], facts)
-    if _is_damage(bytes(content[journal.size :])):
+    if _is_damage(content[journal.size :]):
         shutil.copyfile(path, final.with_name(final.name + _DAMAGED_SUFFIX))
     journal.reopen()
     try:
         if end is not None:
-            journal.write(end.topic, end.time_ns, (end.data,), len(end.data))
+            journal.write(end.topic, end.time_ns, end.data)
         return journal.complete(sync=sync)
     finally:
         journal.release()
 
 
-def _is_damage(rest: bytes) -> bool:
-    """Whether what is cut off is more than a record half written, an end of the file half written, or nothing."""
-    torn = len(rest) < HEAD.size or HEAD.unpack_from(rest)[1] > len(rest) - HEAD.size
-    return not torn and rest[0] != Opcode.DATA_END and bool(rest.strip(b"\0"))
+def _is_damage(rest: memoryview) -> bool:
+    """Whether what is cut off is more than a message half written, an end of the file half written, or nothing."""
+    found: Counter[int] = Counter()
+    place, torn = 0, True
+    with suppress(Malformed):
+        for opcode, start, body in records(rest, 0, journal=True):
+            found[opcode] += 1
+            place = start + HEAD.size + len(body)
+        torn = False
+    if found[CHECKSUM] or found[Opcode.MESSAGE] > 1:
+        return True
+    behind = bytes(rest[place:])
+    return not torn and bool(behind.strip(b"\0")) and behind[0] != Opcode.DATA_END
 
 
 def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[int | None, RecordedMessage | None]:

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mcap.records import Metadata
-
 from lift_ros.bags.contents import Sizes, cut_off_episode
-from lift_ros.bags.faults import BagError, DiskFull
+from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.files import (
     JOURNAL_SUFFIX,
     NAMESPACE,
@@ -27,7 +25,7 @@ from lift_ros.bags.files import (
 )
 from lift_ros.bags.journal import Journal
 from lift_ros.bags.mcap_records import RecordedTopic
-from lift_ros.bags.metadata import FILE_NAME, METADATA_NAME, RunMetadata, facts_as_text, summarise_file
+from lift_ros.bags.metadata import FILE_NAME, RunMetadata, records_of, summarise_file
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.recovery import recover_journal
 from lift_ros.collection.records import Episode, Source, Step
@@ -39,9 +37,10 @@ DEFAULT_RESERVE = 16 * 2**20
 _LOCK_PATIENCE = 2.0
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _IN_ORDER = (
-    "Number episodes from `next_episode` on, write their steps in order and of one size, and finish each with all of "
-    "its steps, or with none if all are written."
+    "Number episodes from `next_episode` on, write their steps in order, and finish each with all of its steps, or "
+    "with none if all are written."
 )
+_ONE_SIZE = "All observations, positions and actions of a run have one size; record others into another run."
 _SAFE = "All finished episodes are safe. Free space, then record on into the same run."
 
 
@@ -49,7 +48,6 @@ _SAFE = "All finished episodes are safe. Free space, then record on into the sam
 class _Tally:
     """What has been written of the episode under way."""
 
-    sizes: Sizes | None = None
     steps: int = 0
     augmentations: int = 0
     episode_return: float = 0.0
@@ -89,6 +87,7 @@ class RunWriter:
         self._file: Journal | None = None
         self._first_in_file = 0
         self._tally = _Tally()
+        self._sizes: Sizes | None = None  # of all steps of the run
         self._others: dict[str, RecordedTopic] = {}
         with self._failures("the run cannot be created"):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -96,6 +95,7 @@ class RunWriter:
         try:
             self._take_lock()
             self._metadata = self._begin(facts)
+            self._records = records_of(self._metadata.facts)
         except BaseException:
             self._lock.close()
             raise
@@ -127,13 +127,14 @@ class RunWriter:
         sizes = (step.observation.size, step.position.size, step.action.size)
         if step.episode != self.next_episode or step.index != tally.steps:
             self._refuse(f"the run expects episode {self.next_episode}, step {tally.steps}", step.episode, step.index)
-        if sizes != tally.sizes and tally.sizes is not None:
-            self._refuse(f"it has {Sizes(*sizes)} and those before have {tally.sizes}", step.episode, step.index)
+        if sizes != self._sizes and self._sizes is not None:
+            problem = f"it has {Sizes(*sizes)} and those before have {self._sizes}"
+            self._refuse(problem, step.episode, step.index, _ONE_SIZE)
         # Times in the bag never run backwards within an episode: readers sort by them.
         time_ns = max(tally.last_time, step.time_ns)
         self._write(self._step_topic, time_ns, step_pieces(step) if data is None else (data,))
         if not tally.steps:
-            tally.start_time, tally.sizes = step.time_ns, Sizes(*sizes)
+            tally.start_time, self._sizes = step.time_ns, Sizes(*sizes)
         tally.last_time = time_ns
         tally.steps += 1
         if step.source == Source.AUGMENTOR:
@@ -152,8 +153,8 @@ class RunWriter:
             self._refuse(f"it has {len(episode.steps)} steps and {tally.steps} are already written", episode.index)
         for step in episode.steps[tally.steps :]:
             self.write_step(step)
-        if tally.sizes is not None and (fault := tally.sizes.fault(episode)):
-            self._refuse(fault, episode.index)
+        if tally.steps and self._sizes is not None and (fault := self._sizes.fault(episode)):
+            self._refuse(fault, episode.index, remedy=_ONE_SIZE)
         end = EpisodeEnd(episode, tally.steps, tally.augmentations, tally.episode_return)
         if data is not None:
             said = decode_episode(data)
@@ -221,10 +222,10 @@ class RunWriter:
             remedy = "Record into a new or empty directory."
             raise BagError("the directory holds other files and no bag", bag=self.path, remedy=remedy)
         if known or listing.finished:
-            self.next_episode = self._count_episodes()
+            stored = self._take_up()
             if known:
-                metadata = RunMetadata.load(self.path)
-                metadata.facts = continued(metadata.facts, facts, self.next_episode)
+                metadata = RunMetadata.load(self.path, stored)
+            metadata.facts = continued(stored, facts, self.next_episode) if known or stored else metadata.facts
         for topic in (self._step_topic, self._episode_topic):
             metadata.announce(topic)
         for name in listing.finished:
@@ -235,13 +236,25 @@ class RunWriter:
                 summary = recover_journal(self.path / listing.journal, metadata.facts, sync=self._sync)
                 if summary is not None:
                     metadata.add(summary)
-                self.next_episode = self._count_episodes() if listing.finished or summary is not None else 0
+                if listing.finished or summary is not None:
+                    self._take_up()
+                else:
+                    self.next_episode, self._sizes = 0, None
             metadata.save(self.path, sync=self._sync)
         return metadata
 
-    def _count_episodes(self) -> int:
-        indices = RunReader(self.path).episode_indices
-        return indices[-1] + 1 if indices else 0
+    def _take_up(self) -> dict[str, Any]:
+        """Note the number that is free next and the sizes of what is recorded, and return the run's facts."""
+        reader = RunReader(self.path)
+        indices = reader.episode_indices
+        self.next_episode = indices[-1] + 1 if indices else 0
+        self._sizes = None
+        for index in reversed(indices):
+            with contextlib.suppress(EpisodeError):
+                if steps := reader.episode(index).steps:
+                    self._sizes = Sizes.of(steps[0])
+                    break
+        return reader.facts
 
     def _ready_file(self) -> Journal:
         """Return the file to write to; a full one is completed first in case that failed when it became full."""
@@ -251,8 +264,7 @@ class RunWriter:
             self._finish_file()
             self._check_space(0)
             file = Journal(self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX))
-            topics = (self._step_topic, self._episode_topic)
-            file.create(Metadata(METADATA_NAME, facts_as_text(self._metadata.facts)), topics)
+            file.create(self._records, (self._step_topic, self._episode_topic))
             if self._sync and self._episodes_per_file > 1:
                 sync_directory(self.path)
             self._file = file
@@ -278,18 +290,18 @@ class RunWriter:
         file = self._file
         if file is None or not self._tally.steps:
             file = self._ready_file()
-        size = sum(map(len, data))
-        self._check_space(size)
+        message = data[0] if len(data) == 1 else b"".join(data)
+        size = len(message)
+        self._unchecked += size
+        if self._unchecked * 8 >= self._reserve:
+            self._check_space(size)
         try:
-            file.write(topic, time_ns, data, size)
+            file.write(topic, time_ns, message)
         except OSError as error:  # not by `_failures`, which would cost as much as the rest
             raise self._failure("the record cannot be written", error) from error
 
     def _check_space(self, size: int) -> None:
         """Refuse to go on while there is still room to complete what is begun."""
-        self._unchecked += size
-        if size and self._unchecked * 8 < self._reserve:
-            return
         self._unchecked = 0
         status = os.statvfs(self.path)
         free = status.f_bavail * status.f_frsize
@@ -297,8 +309,8 @@ class RunWriter:
             problem = f"{free} bytes are free on its disk and {self._reserve} are kept in reserve"
             raise DiskFull(problem, bag=self.path, episode=self.next_episode, remedy=_SAFE)
 
-    def _refuse(self, problem: str, episode: int, step: int | None = None) -> NoReturn:
-        raise BagError(problem, bag=self.path, episode=episode, step=step, remedy=_IN_ORDER)
+    def _refuse(self, problem: str, episode: int, step: int | None = None, remedy: str = _IN_ORDER) -> NoReturn:
+        raise BagError(problem, bag=self.path, episode=episode, step=step, remedy=remedy)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> Iterator[None]:

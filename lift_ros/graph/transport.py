@@ -6,10 +6,9 @@ living one for good: everything still matches, but nothing arrives any more.
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
 import os
 
+from lift_ros.distribution import distribution
 from lift_ros.scenario import config_folder
 
 DOMAIN = "ROS_DOMAIN_ID"
@@ -23,20 +22,6 @@ LOOPBACK = "fastdds-loopback.xml"
 PROFILE = "FASTDDS_DEFAULT_PROFILES_FILE"
 OLD_PROFILE = "FASTRTPS_DEFAULT_PROFILES_FILE"  # the same for Fast DDS 2, which Jazzy has; later ones warn of it
 BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
-DISTRIBUTIONS = {"7": "jazzy", "9": "kilted"}  # by the first number of rclpy's version
-
-
-def rclpy_version() -> str:
-    """Return the version of rclpy, whether it came from PyPI or from apt."""
-    for name in ("ros-rclpy", "rclpy"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return importlib.metadata.version(name)
-    return "unknown"
-
-
-def distribution() -> str:
-    """Return the name of this ROS: what its environment says, or what follows from the version of rclpy."""
-    return os.environ.get("ROS_DISTRO") or DISTRIBUTIONS.get(rclpy_version().split(".")[0], "unknown")
 
 
 def discovery_range() -> str:

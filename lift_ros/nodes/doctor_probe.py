@@ -20,7 +20,7 @@ from rclpy.utilities import get_rmw_implementation_identifier
 
 from lift_ros.collection.exchange import Query
 from lift_ros.collection.records import Mode
-from lift_ros.graph.transport import distribution, rclpy_version
+from lift_ros.distribution import distribution, rclpy_version
 from lift_ros.messages.records import encode_query
 from lift_ros.nodes.executor import make_executor, spin
 

@@ -379,7 +379,7 @@ def test_a_journal_with_a_hole_is_kept_aside(tmp_path: Path) -> None:
     """A power cut can leave zeros where a page never reached the disk."""
     journal = crashed_run(tmp_path / "run")
     content = bytearray(journal.read_bytes())
-    place = content.index(sample_episode(1).steps[2].observation.tobytes()) - 80
+    place = content.index(sample_episode(1).steps[2].observation.tobytes()) - 50
     content[place : place + 60] = bytes(60)
     journal.write_bytes(content)
     RunWriter(tmp_path / "run", {}, sync=False, reserve=0).close()

@@ -148,7 +148,7 @@ def test_mcap_reads_and_checks_every_file(tmp_path: Path) -> None:
         assert summary.statistics is not None
         assert summary.statistics.message_count == 15
         assert len(summary.chunk_indexes) == 3
-        assert [metadata.name for metadata in reader.iter_metadata()] == ["lift_ros"]
+        assert [metadata.name for metadata in reader.iter_metadata()] == ["lift_ros", "rosbag2"]
         decoded = [message for _, _, _, message in reader.iter_decoded_messages(topics=["/lift/step"])]
         late = list(reader.iter_messages(starting_at=written[1].steps[0].time_ns))
     assert [list(message.action) for message in decoded] == [

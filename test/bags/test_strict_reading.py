@@ -147,10 +147,7 @@ def test_episodes_of_other_dimensions_are_refused(tmp_path: Path) -> None:
     other = sample_episode(1)
     for step in other.steps:
         step.action = np.zeros(3)
-    with RunWriter(tmp_path / "run", {}, sync=False, reserve=0) as writer:
-        writer.write_episode(sample_episode(0))
-        writer.write_episode(other)
-        writer.write_episode(sample_episode(2))
+    write_with_rosbags(tmp_path / "run", [sample_episode(0), other, sample_episode(2)])
     error = refusal(tmp_path / "run")
     assert error.episode == 1
     assert "action=3" in str(error)
