@@ -9,23 +9,32 @@ import numpy as np
 
 from benchmark.attacks.damage import damaged, nasty, twisted
 from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, load_model
-from lift_ros.policies.model_file import Tensors, pack
+from lift_ros.policies.model_file import Tensors, pack, write_tensor_file
+from lift_ros.scenario import load_scenario
 
 _OBSERVATION, _ACTION, _WIDTH = 3, 2, 6
 _RADIUS = 0.5
 
 
-def _content() -> tuple[Tensors, dict[str, Any]]:
+def write_small_model(path: Path, scenario: str) -> str:
+    """Write a model that nobody trained, but that fits a scenario, and return its hash."""
+    limits = load_scenario(scenario).limits
+    return write_tensor_file(path, *_content(limits.observation_size, limits.action_size, limits.action_radius))
+
+
+def _content(
+    observation: int = _OBSERVATION, action: int = _ACTION, radius: float = _RADIUS
+) -> tuple[Tensors, dict[str, Any]]:
     rng = np.random.default_rng(0)
     tensors: Tensors = {
-        "observation.mean": np.zeros(_OBSERVATION, dtype=np.float32),
-        "observation.deviation": np.ones(_OBSERVATION, dtype=np.float32),
+        "observation.mean": np.zeros(observation, dtype=np.float32),
+        "observation.deviation": np.ones(observation, dtype=np.float32),
     }
-    for prefix, inputs, outputs in (("actor", _OBSERVATION, _ACTION), ("critics.0", _OBSERVATION + _ACTION, 1)):
+    for prefix, inputs, outputs in (("actor", observation, action), ("critics.0", observation + action, 1)):
         for layer, (size, wide) in enumerate([(inputs, _WIDTH), (_WIDTH, outputs)]):
             tensors[f"{prefix}.{layer}.weight"] = rng.normal(size=(wide, size)).astype(np.float32)
             tensors[f"{prefix}.{layer}.bias"] = rng.normal(size=wide).astype(np.float32)
-    sizes = {"observation_size": _OBSERVATION, "action_size": _ACTION, "action_radius": _RADIUS, "critics": 1}
+    sizes = {"observation_size": observation, "action_size": action, "action_radius": radius, "critics": 1}
     return tensors, {"kind": MODEL_KIND, "version": MODEL_VERSION, "algorithm": "CQL", **sizes}
 
 

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the graph; 0 when complete with goals reached, 1 when a node gave up or no episode reached its goal."""
+    """Run the graph; 0 when complete with goals reached, 1 when a node gave up or episodes or goals are missing."""
     require_ros()
     check_collection_options(arguments)
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
@@ -59,6 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{recorded} episodes recorded in {arguments.run}" + (f": {words}" if words else ""))
     for change in _guard_changes(arguments.run)[-1:]:
         print(change)
+    if result.short:
+        print_error("run", f"{result.short} of {result.wanted} episodes are missing, for the arbiter ended before")
+        return 1
     if result.completed and recorded and not result.outcomes.get(Outcome.REACHED):
         print_error("run", "no episode reached its goal; lift inspect shows why they ended")
         return 1

@@ -39,6 +39,11 @@ class GraphResult:
     wanted: int  # episodes that shall be in the run; 0 for no end
 
     @property
+    def short(self) -> int:
+        """How many episodes are missing although nobody ended the run."""
+        return max(0, self.wanted - self.recorded - sum(self.outcomes.values())) if self.completed else 0
+
+    @property
     def full(self) -> bool:
         """Whether nothing was left to do, so that nothing was started."""
         return 0 < self.wanted <= self.recorded

@@ -268,6 +268,29 @@ def test_what_belongs_elsewhere_is_dropped_and_reported(
     assert talk.episodes.take() == []
 
 
+def test_an_episode_in_which_the_plant_did_something_else_is_aborted(talk: Conversation) -> None:
+    talk.first_step()
+    talk.propose(0, 1)
+    talk.observe(0, 2, executed=2 * ACTION)
+    (end,) = talk.episodes.take()
+    assert end.outcome == msg.Episode.OUTCOME_ABORTED
+    assert end.steps == 1
+    assert "executed [0.02, 0.0], but [0.01, 0.0] was commanded" in end.reason
+
+
+def test_all_that_is_sent_carries_the_token_of_this_start(talk: Conversation) -> None:
+    talk.begin()
+    talk.propose(0, 0)
+    talk.observe(0, 1, terminated=True)
+    token = talk.node._outbox.run
+    sent = [*talk.plant.messages, *talk.policies.messages, *talk.steps.messages, *talk.episodes.messages]
+    assert len(sent) >= 5
+    assert {each.header.frame_id for each in sent} == {token}
+    with conversation(graph="a graph") as other:
+        assert other._outbox.run.startswith("a graph-")
+        assert other._outbox.run != token
+
+
 def test_augmentor_that_missed_a_deadline_is_not_waited_for_until_it_speaks() -> None:
     with conversation(p=1.0, augmentor_deadline=1.0, guard_enabled=False) as node:
         talk = Conversation(node)

@@ -1,0 +1,237 @@
+"""Lie to a living graph: messages of every type, with the right tokens and numbers, as quickly as they can be sent.
+
+`python -m benchmark.attacks.forged [--count N] [--seed S] [--type NAME …]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lift_ros.msg as msg
+from benchmark.attacks.living import AUGMENTATION, SCENARIO, Stalled, Watcher, living_graph
+from benchmark.attacks.truth import examine
+from lift_ros.graph import qos
+from lift_ros.progress import Progress
+from lift_ros.seeds import generator
+
+BURST = 10  # messages between two short rests, in which the graph has its say
+LEARNED = "learned"  # an augmentation without a model: whoever acts in its place is a stranger
+Rng = np.random.Generator
+
+
+def _action(rng: Rng) -> list[float]:
+    """Return an action: mostly one that a plant would take, sometimes one that it must not."""
+    length = float(rng.choice([0.01, 0.1, 0.29, 5.0, np.nan], p=[0.3, 0.3, 0.3, 0.05, 0.05]))
+    angle = rng.random() * 2 * np.pi
+    return [length * float(np.cos(angle)), length * float(np.sin(angle))]
+
+
+def _move(command: Any, rng: Rng) -> None:
+    command.kind, command.action = msg.Command.KIND_MOVE, _action(rng)
+    command.step += int(rng.integers(0, 3))
+
+
+def _reset(command: Any, rng: Rng) -> None:
+    command.kind, command.step, command.action = msg.Command.KIND_RESET, 0, []
+    command.episode += int(rng.integers(0, 2))
+    command.seed = int(rng.integers(2**32)) if rng.random() < 0.5 else command.seed
+
+
+def _observation(observation: Any, rng: Rng) -> None:
+    observation.step += int(rng.integers(0, 3))
+    observation.values = observation.position = rng.normal(0.0, 0.5, len(observation.values)).tolist()
+    observation.terminated = bool(rng.random() < 0.3)
+    observation.refusal = int(rng.choice([0, 0, 0, *range(1, 9)]))
+
+
+def _query(query: Any, rng: Rng) -> None:
+    query.step += int(rng.integers(0, 3))
+    query.values = rng.normal(0.0, 0.5, len(query.values)).tolist()
+    query.handoff = bool(rng.random() < 0.5)
+
+
+def _proposal(source: int) -> Callable[[Any, Rng], None]:
+    def change(proposal: Any, rng: Rng) -> None:
+        proposal.source, proposal.action = source, _action(rng)
+        proposal.step += int(rng.integers(0, 2))
+        proposal.model_hash = ""
+
+    return change
+
+
+def _step(step: Any, rng: Rng) -> None:
+    step.step += int(rng.integers(0, 3))
+    step.action = rng.normal(0.0, 0.1, len(step.action)).tolist()
+    step.observation = rng.normal(0.0, 0.5, len(step.observation)).tolist()
+
+
+def _episode(episode: Any, rng: Rng) -> None:
+    episode.episode += int(rng.integers(0, 3))
+    episode.outcome = int(rng.integers(1, 5))
+    episode.steps = int(rng.integers(0, 100))
+
+
+def _receipt(kind: int) -> Callable[[Any, Rng], None]:
+    def change(receipt: Any, rng: Rng) -> None:
+        receipt.kind = kind
+        receipt.step += int(rng.integers(0, 3))
+        receipt.episode += int(rng.integers(0, 2)) if kind != msg.Receipt.KIND_READY else int(rng.integers(0, 1000))
+
+    return change
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """A type of lie: on which topic, like which message, and what is changed in it."""
+
+    topic: str
+    like: str
+    change: Callable[[Any, Rng], None]
+    augmentation: str = AUGMENTATION  # of the graph that is lied to
+
+
+FORGERIES = {
+    "move": Forgery(qos.COMMAND, qos.COMMAND, _move),
+    "reset": Forgery(qos.COMMAND, qos.COMMAND, _reset),
+    "hold": Forgery(qos.COMMAND, qos.COMMAND, lambda command, _rng: setattr(command, "kind", msg.Command.KIND_HOLD)),
+    "observation": Forgery(qos.OBSERVATION, qos.OBSERVATION, _observation),
+    "query": Forgery(qos.QUERY, qos.QUERY, _query),
+    "routine's proposal": Forgery(qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_LOGGING_POLICY)),
+    "augmentor's proposal": Forgery(qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR)),
+    "step": Forgery(qos.STEP, qos.STEP, _step),
+    "episode": Forgery(qos.EPISODE, qos.EPISODE, _episode),
+    "receipt of a step": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_STEP)),
+    "receipt of an episode": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_EPISODE)),
+    "failure": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_FAILED)),
+    "ready": Forgery(qos.READY, qos.RECEIPT, _receipt(msg.Receipt.KIND_READY)),
+    "proposal without a model": Forgery(
+        qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR), augmentation=LEARNED
+    ),
+    "model": Forgery(qos.MODEL, "", lambda _model, _rng: None, augmentation=LEARNED),
+}
+
+
+@dataclass
+class Lied:
+    """What came of lying."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    steps_meanwhile: Counter[str] = field(default_factory=Counter)
+    episodes: int = 0
+    steps: int = 0
+    untrue: list[str] = field(default_factory=list)
+    unsafe: list[str] = field(default_factory=list)
+    stalls: list[str] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)
+
+    @property
+    def bad(self) -> int:
+        """Number of things that must not be."""
+        return sum(map(len, (self.untrue, self.unsafe, self.stalls, self.deaths)))
+
+    def __str__(self) -> str:
+        lines = [
+            f"forged: {self.sent.total()} messages of {len(self.sent)} types; {self.episodes} episodes, "
+            f"{self.steps} steps: {len(self.untrue)} untrue, {len(self.unsafe)} unsafe, {len(self.stalls)} stalls, "
+            f"{len(self.deaths)} nodes that died or told of an error nobody expected; steps meanwhile: "
+            + ", ".join(f"{name} {self.steps_meanwhile[name]}" for name in self.sent)
+        ]
+        return "\n".join([*lines, *self.untrue[:5], *self.unsafe[:5], *self.stalls[:5], *self.deaths[:5]])
+
+
+def attack(count: int, seed: int, names: list[str], progress: bool = False) -> Lied:
+    """Send so many messages of each type."""
+    lied = Lied()
+    with Progress(count * len(names), "forging", unit="messages", enabled=progress) as bar:
+        for augmentation in (AUGMENTATION, LEARNED):
+            chosen = [name for name in names if FORGERIES[name].augmentation == augmentation]
+            if chosen:
+                _attack(lied, chosen, augmentation, count, seed, bar)
+    return lied
+
+
+def _attack(lied: Lied, names: list[str], augmentation: str, count: int, seed: int, bar: Progress) -> None:
+    rng = generator(seed, "forged", augmentation)
+    with tempfile.TemporaryDirectory(prefix="lift-forged-") as made:
+        folder = Path(made)
+        with living_graph(folder, seed, augmentation) as (graph, watcher):
+            forger = Forger(watcher, folder)
+            for name in names:
+                before = watcher.steps
+                try:
+                    forger.send(name, count, rng, bar)
+                    lied.sent[name] = count
+                    lied.steps_meanwhile[name] = watcher.steps - before
+                    after = watcher.steps
+                    watcher.wait(f"a step after forged messages ({name})", lambda seen=after: watcher.steps > seen + 2)
+                except Stalled as stall:
+                    lied.stalls.append(str(stall))
+                    break
+            lied.deaths += [*graph.restart_dead(), *graph.tracebacks()]
+        truth = examine(graph.run, SCENARIO, "" if augmentation == LEARNED else augmentation)
+        lied.episodes += truth.episodes
+        lied.steps += truth.steps
+        lied.untrue += truth.untrue
+        lied.unsafe += truth.unsafe
+
+
+class Forger:
+    """Publishes on every topic of the loop what it has just heard there, changed."""
+
+    def __init__(self, watcher: Watcher, folder: Path) -> None:
+        self._watcher = watcher
+        self._model = self._make_model(folder)
+        self._publishers: dict[str, Any] = {}
+
+    def send(self, name: str, count: int, rng: Rng, bar: Progress) -> None:
+        """Send messages of one type."""
+        forgery = FORGERIES[name]
+        kind = type(self._model) if not forgery.like else self._watcher.kinds[forgery.like]
+        profile = qos.LATCHED if forgery.topic in (qos.READY, qos.MODEL) else qos.LOOP
+        if forgery.topic not in self._publishers:
+            self._publishers[forgery.topic] = self._watcher.node.create_publisher(kind, forgery.topic, profile)
+        publisher = self._publishers[forgery.topic]
+        own = forgery.topic in self._watcher.kinds  # the watcher hears it, too
+        self._watcher.wait("somebody to lie to", lambda: publisher.get_subscription_count() > own)
+        for number in range(count):
+            message = copy.deepcopy(self._watcher.heard[forgery.like]) if forgery.like else self._model
+            forgery.change(message, rng)
+            publisher.publish(message)
+            bar.advance(1)
+            if number % BURST == 0:
+                time.sleep(0.001)
+
+    def _make_model(self, folder: Path) -> Any:
+        """Announce a model that is whole and fits, but lies where nobody of the graph has put it."""
+        from benchmark.attacks.models import write_small_model
+
+        path = folder / "stranger.safetensors"
+        digest = write_small_model(path, SCENARIO)
+        return msg.Model(path=str(path), sha256=digest, algorithm="cql", episodes=50)
+
+
+def main() -> int:
+    """Lie, and return 1 where anything must not be."""
+    parser = argparse.ArgumentParser(prog="python -m benchmark.attacks.forged", description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000, help="messages of each type (default: 10000)")
+    parser.add_argument("--seed", type=int, default=0, help="what messages are drawn from (default: 0)")
+    parser.add_argument("--type", nargs="+", choices=tuple(FORGERIES), default=list(FORGERIES), help="default: all")
+    given = parser.parse_args()
+    lied = attack(given.count, given.seed, given.type, progress=True)
+    print(lied)
+    return 1 if lied.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
