@@ -17,7 +17,7 @@ from isolation import isolated
 from benchmark.attacks import forged, kills
 from benchmark.attacks.truth import examine
 from lift_ros.bags import RunReader, RunWriter
-from lift_ros.collection import collect
+from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode
 from lift_ros.scenario import load_scenario
 
