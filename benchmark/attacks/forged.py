@@ -1,4 +1,4 @@
-"""Lie to a living graph: messages of every type, with the right tokens and numbers, as quickly as they can be sent.
+"""Lie to a living graph: messages of every type, with the right tokens and numbers, before the true ones are sent.
 
 `python -m benchmark.attacks.forged [--count N] [--seed S] [--type NAME …]`
 """
@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+import queue
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ from lift_ros.graph import qos
 from lift_ros.progress import Progress
 from lift_ros.seeds import generator
 
-BURST = 10  # messages between two short rests, in which the graph has its say
+BURST = 10  # messages at once, as soon as somebody has asked or told what a lie can be about
+IDLE_SECONDS = 0.5  # so long nothing is heard before the next lie is about what was heard last
 LEARNED = "learned"  # an augmentation without a model: whoever acts in its place is a stranger
 Rng = np.random.Generator
 
@@ -37,9 +39,13 @@ def _action(rng: Rng) -> list[float]:
     return [length * float(np.cos(angle)), length * float(np.sin(angle))]
 
 
+def _hold(command: Any, _rng: Rng) -> None:
+    command.kind, command.action = msg.Command.KIND_HOLD, []
+
+
 def _move(command: Any, rng: Rng) -> None:
     command.kind, command.action = msg.Command.KIND_MOVE, _action(rng)
-    command.step += int(rng.integers(0, 3))
+    command.step += int(rng.choice([0, 0, 1]))
 
 
 def _reset(command: Any, rng: Rng) -> None:
@@ -49,14 +55,16 @@ def _reset(command: Any, rng: Rng) -> None:
 
 
 def _observation(observation: Any, rng: Rng) -> None:
-    observation.step += int(rng.integers(0, 3))
+    executed = observation.executed
+    observation.step += int(rng.choice([0, 1, 1, 1, 2]))
     observation.values = observation.position = rng.normal(0.0, 0.5, len(observation.values)).tolist()
     observation.terminated = bool(rng.random() < 0.3)
-    observation.refusal = int(rng.choice([0, 0, 0, *range(1, 9)]))
+    observation.refusal = int(rng.choice([0] * 8 + list(range(1, 9))))
+    observation.executed = executed if rng.random() < 0.9 else _action(rng)
 
 
 def _query(query: Any, rng: Rng) -> None:
-    query.step += int(rng.integers(0, 3))
+    query.step += int(rng.choice([0, 0, 0, 1]))
     query.values = rng.normal(0.0, 0.5, len(query.values)).tolist()
     query.handoff = bool(rng.random() < 0.5)
 
@@ -64,14 +72,14 @@ def _query(query: Any, rng: Rng) -> None:
 def _proposal(source: int) -> Callable[[Any, Rng], None]:
     def change(proposal: Any, rng: Rng) -> None:
         proposal.source, proposal.action = source, _action(rng)
-        proposal.step += int(rng.integers(0, 2))
+        proposal.step += int(rng.choice([0, 0, 0, 1]))
         proposal.model_hash = ""
 
     return change
 
 
 def _step(step: Any, rng: Rng) -> None:
-    step.step += int(rng.integers(0, 3))
+    step.step += int(rng.choice([0, 0, 1]))
     step.action = rng.normal(0.0, 0.1, len(step.action)).tolist()
     step.observation = rng.normal(0.0, 0.5, len(step.observation)).tolist()
 
@@ -93,32 +101,32 @@ def _receipt(kind: int) -> Callable[[Any, Rng], None]:
 
 @dataclass(frozen=True)
 class Forgery:
-    """A type of lie: on which topic, like which message, and what is changed in it."""
+    """A type of lie: on which topic, what is changed in the last true message, and after which message it comes."""
 
     topic: str
-    like: str
     change: Callable[[Any, Rng], None]
+    after: str  # a topic on which episode and step are told before somebody speaks on `topic`
     augmentation: str = AUGMENTATION  # of the graph that is lied to
 
 
 FORGERIES = {
-    "move": Forgery(qos.COMMAND, qos.COMMAND, _move),
-    "reset": Forgery(qos.COMMAND, qos.COMMAND, _reset),
-    "hold": Forgery(qos.COMMAND, qos.COMMAND, lambda command, _rng: setattr(command, "kind", msg.Command.KIND_HOLD)),
-    "observation": Forgery(qos.OBSERVATION, qos.OBSERVATION, _observation),
-    "query": Forgery(qos.QUERY, qos.QUERY, _query),
-    "routine's proposal": Forgery(qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_LOGGING_POLICY)),
-    "augmentor's proposal": Forgery(qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR)),
-    "step": Forgery(qos.STEP, qos.STEP, _step),
-    "episode": Forgery(qos.EPISODE, qos.EPISODE, _episode),
-    "receipt of a step": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_STEP)),
-    "receipt of an episode": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_EPISODE)),
-    "failure": Forgery(qos.RECEIPT, qos.RECEIPT, _receipt(msg.Receipt.KIND_FAILED)),
-    "ready": Forgery(qos.READY, qos.RECEIPT, _receipt(msg.Receipt.KIND_READY)),
+    "move": Forgery(qos.COMMAND, _move, qos.QUERY),
+    "reset": Forgery(qos.COMMAND, _reset, qos.QUERY),
+    "hold": Forgery(qos.COMMAND, _hold, qos.QUERY),
+    "observation": Forgery(qos.OBSERVATION, _observation, qos.COMMAND),
+    "query": Forgery(qos.QUERY, _query, qos.OBSERVATION),
+    "routine's proposal": Forgery(qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_LOGGING_POLICY), qos.QUERY),
+    "augmentor's proposal": Forgery(qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR), qos.QUERY),
+    "step": Forgery(qos.STEP, _step, qos.COMMAND),
+    "episode": Forgery(qos.EPISODE, _episode, qos.STEP),
+    "receipt of a step": Forgery(qos.RECEIPT, _receipt(msg.Receipt.KIND_STEP), qos.COMMAND),
+    "receipt of an episode": Forgery(qos.RECEIPT, _receipt(msg.Receipt.KIND_EPISODE), qos.STEP),
+    "failure": Forgery(qos.RECEIPT, _receipt(msg.Receipt.KIND_FAILED), qos.STEP),
+    "ready": Forgery(qos.READY, _receipt(msg.Receipt.KIND_READY), qos.STEP),
     "proposal without a model": Forgery(
-        qos.PROPOSAL, qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR), augmentation=LEARNED
+        qos.PROPOSAL, _proposal(msg.Proposal.SOURCE_AUGMENTOR), qos.QUERY, augmentation=LEARNED
     ),
-    "model": Forgery(qos.MODEL, "", lambda _model, _rng: None, augmentation=LEARNED),
+    "model": Forgery(qos.MODEL, lambda _model, _rng: None, qos.QUERY, augmentation=LEARNED),
 }
 
 
@@ -187,7 +195,7 @@ def _attack(lied: Lied, names: list[str], augmentation: str, count: int, seed: i
 
 
 class Forger:
-    """Publishes on every topic of the loop what it has just heard there, changed."""
+    """Publishes on every topic of the loop what was last said there, changed, and about what comes next."""
 
     def __init__(self, watcher: Watcher, folder: Path) -> None:
         self._watcher = watcher
@@ -195,22 +203,41 @@ class Forger:
         self._publishers: dict[str, Any] = {}
 
     def send(self, name: str, count: int, rng: Rng, bar: Progress) -> None:
-        """Send messages of one type."""
-        forgery = FORGERIES[name]
-        kind = type(self._model) if not forgery.like else self._watcher.kinds[forgery.like]
-        profile = qos.LATCHED if forgery.topic in (qos.READY, qos.MODEL) else qos.LOOP
-        if forgery.topic not in self._publishers:
-            self._publishers[forgery.topic] = self._watcher.node.create_publisher(kind, forgery.topic, profile)
-        publisher = self._publishers[forgery.topic]
-        own = forgery.topic in self._watcher.kinds  # the watcher hears it, too
-        self._watcher.wait("somebody to lie to", lambda: publisher.get_subscription_count() > own)
-        for number in range(count):
-            message = copy.deepcopy(self._watcher.heard[forgery.like]) if forgery.like else self._model
-            forgery.change(message, rng)
-            publisher.publish(message)
-            bar.advance(1)
-            if number % BURST == 0:
-                time.sleep(0.001)
+        """Send messages of one type, a burst whenever there is something to lie about."""
+        forgery, watcher = FORGERIES[name], self._watcher
+        publisher = self._publisher(forgery.topic)
+        triggers: queue.Queue[Any] = queue.Queue()
+        watcher.on_message = lambda topic, message: triggers.put(message) if topic == forgery.after else None
+        left, last = count, watcher.heard[forgery.after]
+        while left:
+            with contextlib.suppress(queue.Empty):
+                last = triggers.get(timeout=IDLE_SECONDS)
+                while not triggers.empty():
+                    last = triggers.get()
+            for _ in range(min(BURST, left)):
+                publisher.publish(self._forge(forgery, last, rng))
+            bar.advance(min(BURST, left))
+            left -= min(BURST, left)
+        watcher.on_message = lambda _topic, _message: None
+
+    def _publisher(self, topic: str) -> Any:
+        if topic not in self._publishers:
+            kind = {**self._watcher.kinds, qos.READY: msg.Receipt, qos.MODEL: msg.Model}[topic]
+            profile = qos.LATCHED if topic in (qos.READY, qos.MODEL) else qos.LOOP
+            publisher = self._publishers[topic] = self._watcher.node.create_publisher(kind, topic, profile)
+            own = topic in self._watcher.kinds  # the watcher hears it, too
+            self._watcher.wait("somebody to lie to", lambda: publisher.get_subscription_count() > own)
+        return self._publishers[topic]
+
+    def _forge(self, forgery: Forgery, about: Any, rng: Rng) -> Any:
+        if forgery.topic == qos.MODEL:
+            return self._model
+        message = copy.deepcopy(self._watcher.heard[qos.RECEIPT if forgery.topic == qos.READY else forgery.topic])
+        message.episode = about.episode
+        if hasattr(message, "step") and hasattr(about, "step"):
+            message.step = about.step
+        forgery.change(message, rng)
+        return message
 
     def _make_model(self, folder: Path) -> Any:
         """Announce a model that is whole and fits, but lies where nobody of the graph has put it."""

@@ -26,11 +26,13 @@ from lift_ros.graph.transport import DOMAIN, LOCALHOST, RANGE
 
 SCENARIO = "po-blend-d2"
 AUGMENTATION = "gaussian_noise"
-MOVE_SECONDS = 0.004  # long enough to be killed in
+MOVE_SECONDS = 0.004  # of moves and thoughts: long enough to be killed in, or for a liar to be quicker
 STALLED_SECONDS = 60.0
 MODULES = ["arbiter", "logging_policy", "augmentor", "positioning_simulator", "recorder"]
 PARAMETERS: dict[str, dict[str, Any]] = {
     "positioning_simulator": {"step_time": MOVE_SECONDS},
+    "logging_policy": {"delay": MOVE_SECONDS},
+    "augmentor": {"delay": MOVE_SECONDS},
     "arbiter": {
         "plant_deadline": 5.0,
         "logging_policy_deadline": 5.0,
