@@ -102,7 +102,7 @@ class Metadata(_Run):
             content = damaged(self._good, rng) if what < 0.6 else damaged_document(self._tree, rng)
         self._path.write_bytes(content)
         with contextlib.suppress(UserError):
-            RunMetadata.load(self.run)
+            RunMetadata.load(self.run, self.facts)
         true = self.reads_truly()
         facts = RunReader(self.run).facts
         recorded_scenario(facts, METADATA_NAME)

@@ -153,7 +153,7 @@ class LearnedPolicy:
         if tensor is None:
             raise self._bad(f"tensor {name!r} is missing")
         wanted = tuple(size if want is None else want for size, want in zip_longest(tensor.shape, shape))
-        if tensor.shape != wanted or tensor.dtype != np.float32:
+        if len(tensor.shape) != len(shape) or tensor.shape != wanted or tensor.dtype != np.float32:
             raise self._bad(f"tensor {name!r} is {tensor.dtype} of shape {tensor.shape}, expected float32 of {shape}")
         return tensor
 

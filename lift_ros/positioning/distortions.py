@@ -104,7 +104,7 @@ class Distortion(ABC):
         if dim < 1:
             raise UserError(f"a distortion needs at least 1 dimension, not dim={dim}")
         self.dim = dim
-        self.sigma = self.default_sigma if sigma is None else float(sigma)
+        self.sigma = self.default_sigma if sigma is None else float(sigma) + 0.0  # never -0.0, which numpy refuses
         if not (math.isfinite(self.sigma) and self.sigma >= 0):
             raise UserError(f"sigma of distortion {self.name!r} must be a finite number >= 0, not {sigma!r}")
         self.context_shape: tuple[int, ...] = self.sample(np.random.default_rng(0)).shape
