@@ -11,6 +11,7 @@ import pytest
 
 from lift_ros.cli import main
 from lift_ros.console import attribute_table, fold, for_programs, format_table, print_error, shown
+from lift_ros.errors import UserError
 
 WORDY = [(1, "reached", 0.5), (20, "aborted: the logging policy gave no answer within half a second", 0.25)]
 
@@ -106,3 +107,10 @@ def test_attributes_stand_under_their_headings() -> None:
         "run  of it  name",
         "a      0.5  a",
     ]
+
+
+def test_an_error_that_quotes_a_book_keeps_its_beginning_and_its_remedy() -> None:
+    told = str(UserError(f"scenario {'x' * 100_000} is unknown: give another name"))
+    assert told.startswith("scenario xxx")
+    assert told.endswith("is unknown: give another name")
+    assert len(told) < 1500
