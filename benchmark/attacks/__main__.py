@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from benchmark.attacks.page import note
 from benchmark.attacks.worker import BAD, Report, attack
 
 # By the name of their kind, in which module they lie: those are imported by the process that is attacked.
@@ -22,8 +23,7 @@ KINDS = {
 
 def tell(kind: str, report: Report, seconds: float) -> str:
     """Return one line on an attack, and the examples of what went badly below it."""
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(report.counts.items()))
-    lines = [f"{kind}: {sum(report.counts.values())} cases in {seconds:.0f} s: {counts}; {report.bad} bad"]
+    lines = [f"{kind}: {sum(report.counts.values())} cases in {seconds:.0f} s: {report.summary}; {report.bad} bad"]
     return "\n".join([*lines, *report.examples])
 
 
@@ -33,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--kind", choices=tuple(KINDS), nargs="+", default=tuple(KINDS), help="default: all")
     parser.add_argument("--count", type=int, default=10_000, help="cases of each kind (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="what the cases are drawn from (default: 0)")
+    parser.add_argument("--write", action="store_true", help="put what came of them into docs/results.md")
     arguments = parser.parse_args(argv)
     bad = 0
     for kind in arguments.kind:
@@ -40,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         report = attack(KINDS[kind], arguments.count, arguments.seed)
         print(tell(kind, report, time.monotonic() - began), flush=True)
         bad += report.bad
+        if arguments.write:
+            note(f"`{kind}`", arguments.count, arguments.seed, report.summary, report.bad)
     if bad:
         print(f"{bad} cases ended badly ({', '.join(BAD)})", file=sys.stderr)
     return 1 if bad else 0

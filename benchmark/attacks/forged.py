@@ -21,6 +21,7 @@ import numpy as np
 
 import lift_ros.msg as msg
 from benchmark.attacks.living import AUGMENTATION, SCENARIO, Stalled, Watcher, living_graph
+from benchmark.attacks.page import note
 from benchmark.attacks.truth import examine
 from lift_ros.graph import qos
 from lift_ros.progress import Progress
@@ -148,14 +149,19 @@ class Lied:
         """Number of things that must not be."""
         return sum(map(len, (self.untrue, self.unsafe, self.stalls, self.deaths)))
 
+    @property
+    def summary(self) -> str:
+        """What came of it in one line."""
+        meanwhile = ", ".join(f"{name} {self.steps_meanwhile[name]}" for name in self.sent)
+        return (
+            f"{self.episodes} episodes, {self.steps} steps: {len(self.untrue)} untrue, {len(self.unsafe)} unsafe, "
+            f"{len(self.stalls)} stalls, {len(self.deaths)} nodes that died or told of an error nobody expected; "
+            f"steps made while being lied to: {meanwhile}"
+        )
+
     def __str__(self) -> str:
-        lines = [
-            f"forged: {self.sent.total()} messages of {len(self.sent)} types; {self.episodes} episodes, "
-            f"{self.steps} steps: {len(self.untrue)} untrue, {len(self.unsafe)} unsafe, {len(self.stalls)} stalls, "
-            f"{len(self.deaths)} nodes that died or told of an error nobody expected; steps meanwhile: "
-            + ", ".join(f"{name} {self.steps_meanwhile[name]}" for name in self.sent)
-        ]
-        return "\n".join([*lines, *self.untrue[:5], *self.unsafe[:5], *self.stalls[:5], *self.deaths[:5]])
+        shown = [*self.untrue[:5], *self.unsafe[:5], *self.stalls[:5], *self.deaths[:5]]
+        return "\n".join([f"{self.sent.total()} forged messages of {len(self.sent)} types: {self.summary}", *shown])
 
 
 def attack(count: int, seed: int, names: list[str], progress: bool = False) -> Lied:
@@ -254,9 +260,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000, help="messages of each type (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="what messages are drawn from (default: 0)")
     parser.add_argument("--type", nargs="+", choices=tuple(FORGERIES), default=list(FORGERIES), help="default: all")
+    parser.add_argument("--write", action="store_true", help="put what came of it into docs/results.md")
     given = parser.parse_args()
     lied = attack(given.count, given.seed, given.type, progress=True)
     print(lied)
+    if given.write:
+        note("forged messages", lied.sent.total(), given.seed, lied.summary, lied.bad)
     return 1 if lied.bad else 0
 
 

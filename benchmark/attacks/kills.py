@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.attacks.living import AUGMENTATION, MODULES, SCENARIO, LivingGraph, Stalled, Watcher, living_graph
+from benchmark.attacks.page import note
 from benchmark.attacks.truth import examine
 from lift_ros.progress import Progress
 from lift_ros.seeds import generator
@@ -65,17 +66,21 @@ class Killed:
         for name in ("waits", "untrue", "unsafe", "stalls", "tracebacks"):
             getattr(self, name).extend(getattr(other, name))
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """What came of it in one line."""
         nodes = ", ".join(f"{name} {self.kills[name]}" for name in MODULES)
-        waits = f"p50 {np.median(self.waits):.1f} s, max {max(self.waits):.1f} s" if self.waits else "none"
-        lines = [
-            f"kills: {sum(self.kills[name] for name in MODULES)} ({nodes}); "
-            f"{self.episodes} episodes, {self.steps} steps: "
-            f"{len(self.untrue)} untrue, {len(self.unsafe)} unsafe, {len(self.stalls)} stalls, "
-            f"{len(self.tracebacks)} tracebacks; next step after {waits}; moments: "
-            + ", ".join(f"{name} {self.kills[name]}" for name in MOMENTS)
-        ]
-        return "\n".join([*lines, *self.untrue[:5], *self.unsafe[:5], *self.stalls[:5], *self.tracebacks[:5]])
+        waits = f"p50 {np.median(self.waits):.1f} s, max {max(self.waits):.1f} s" if self.waits else "never"
+        moments = ", ".join(f"{name} {self.kills[name]}" for name in MOMENTS)
+        return (
+            f"{self.episodes} episodes, {self.steps} steps: {len(self.untrue)} untrue, {len(self.unsafe)} unsafe, "
+            f"{len(self.stalls)} stalls, {len(self.tracebacks)} tracebacks; the next steps after {waits}; killed: {nodes}; "
+            f"at {moments}"
+        )
+
+    def __str__(self) -> str:
+        shown = [*self.untrue[:5], *self.unsafe[:5], *self.stalls[:5], *self.tracebacks[:5]]
+        return "\n".join([f"{len(self.waits)} kills: {self.summary}", *shown])
 
 
 def attack(count: int, seed: int, folder: Path | None = None, progress: bool = False) -> Killed:
@@ -144,6 +149,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="kills in all (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="what moments and nodes are drawn from (default: 0)")
     parser.add_argument("--graphs", type=int, default=4, help="graphs beside each other (default: 4)")
+    parser.add_argument("--write", action="store_true", help="put what came of it into docs/results.md")
     given = parser.parse_args()
     shares = [given.count // given.graphs + (number < given.count % given.graphs) for number in range(given.graphs)]
     killed = Killed()
@@ -152,6 +158,8 @@ def main() -> int:
         for future in begun:
             killed.add(future.result())
     print(killed)
+    if given.write:
+        note("kills", given.count, given.seed, killed.summary, killed.bad)
     return 1 if killed.bad else 0
 
 

@@ -56,6 +56,11 @@ class Report:
         """Number of cases that ended badly."""
         return sum(self.counts[name] for name in BAD)
 
+    @property
+    def summary(self) -> str:
+        """How many cases ended in which way."""
+        return ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
+
     def add(self, number: int, verdict: str, detail: str = "") -> None:
         """Count a case."""
         self.counts[verdict] += 1
