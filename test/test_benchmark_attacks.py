@@ -15,7 +15,6 @@ def test_a_row_is_replaced_by_one_of_its_kind_and_others_stay(tmp_path: Path) ->
     note("`model`", 20, 3, "20 refused", 0, page)
     text = page.read_text()
     assert "9 refused" not in text
-    assert [line for line in text.splitlines() if line.startswith("| `model`")] == [
-        "| `model` | 20 | 3 | 20 refused | 0 |"
-    ]
+    assert text.count("`model`") == 1
+    assert "| `model` | 20 | 3 | 20 refused | 0 |" in text
     assert text.startswith("before") and text.endswith("after\n") and "| kills | 5 | 2 | none | 0 |" in text

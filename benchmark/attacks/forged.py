@@ -27,7 +27,7 @@ from lift_ros.graph import qos
 from lift_ros.progress import Progress
 from lift_ros.seeds import generator
 
-BURST = 10  # messages at once, as soon as somebody has asked or told what a lie can be about
+BURST = 50  # messages at once, as soon as somebody has asked or told what a lie can be about
 IDLE_SECONDS = 0.5  # so long nothing is heard before the next lie is about what was heard last
 LEARNED = "learned"  # an augmentation without a model: whoever acts in its place is a stranger
 Rng = np.random.Generator

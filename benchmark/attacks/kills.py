@@ -74,8 +74,8 @@ class Killed:
         moments = ", ".join(f"{name} {self.kills[name]}" for name in MOMENTS)
         return (
             f"{self.episodes} episodes, {self.steps} steps: {len(self.untrue)} untrue, {len(self.unsafe)} unsafe, "
-            f"{len(self.stalls)} stalls, {len(self.tracebacks)} tracebacks; the next steps after {waits}; killed: {nodes}; "
-            f"at {moments}"
+            f"{len(self.stalls)} stalls, {len(self.tracebacks)} tracebacks; the next steps after {waits}; "
+            f"killed: {nodes}; at {moments}"
         )
 
     def __str__(self) -> str:

@@ -167,22 +167,22 @@ class ArbiterNode(LiftNode):
     def _on_ready(self, ready: exchange.Receipt | exchange.Ready | exchange.Failed) -> None:
         if not isinstance(ready, exchange.Ready):
             return
-        if self._machine.episode is None and (others := self._other_arbiters()):
-            self.set_status(Status.NOT_ALONE, others)
+        if not self._is_alone():
             return
-        if self.diagnostics.status is Status.NOT_ALONE:
-            self._show()
         self._recall(ready.episode)
         self._feed(ready)
 
-    def _other_arbiters(self) -> str:
-        """Say who else commands the plant, or nothing; asked before the first episode, later nobody heeds another."""
-        others = [sender.node for sender in self.senders.present(qos.COMMAND)]
-        if len(others) < 2:
-            return ""
-        others.remove(self.get_fully_qualified_name())
-        topic = self.place.topic(qos.COMMAND)
-        return f"{' and '.join(others)} publishes {topic} ({self.place}): end it, or give each graph its own namespace."
+    def _is_alone(self) -> bool:
+        """Whether nobody else commands the plant; else no first episode begins, and people are told who it is."""
+        others = [] if self._machine.episode is not None else [each.node for each in self.senders.present(qos.COMMAND)]
+        if len(others) > 1:
+            others.remove(self.get_fully_qualified_name())
+            where = f"{self.place.topic(qos.COMMAND)} ({self.place})"
+            remedy = "end it, or give each graph its own namespace"
+            self.set_status(Status.NOT_ALONE, f"{' and '.join(others)} publishes {where}: {remedy}.")
+        elif self.diagnostics.status is Status.NOT_ALONE:
+            self._show()
+        return len(others) < 2
 
     def _recall(self, episode: int) -> None:
         """Tell the guard, once, how the episodes went that the run held before this node began."""
@@ -200,6 +200,8 @@ class ArbiterNode(LiftNode):
         return response
 
     def _tick(self) -> None:
+        if self._machine.episode is None:
+            self._is_alone()
         self._feed(run_control.Tick())
 
     def _note_answer(self, party: Party) -> None:

@@ -71,25 +71,59 @@ def test_one_changed_number_is_found_untrue(tmp_path: Path, true_run: list[Episo
     assert any(f"episode 0 (reached), step {place}" in each for each in found)
 
 
+# Two graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_graph_in_the_same_place_says_so_and_the_first_goes_on(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with isolated():
+        one = _begin(first, episodes=100_000)
+        _wait_for_episodes(first)
+        other = _begin(second, episodes=3)
+        told = ""
+        assert other.stdout is not None
+        for line in other.stdout:
+            told += line
+            if "Somebody else runs episodes here" in line:
+                break
+        before = len(RunReader(first).episode_indices)
+        _wait_for_episodes(first, before + 3)
+        for process in (other, one):
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=100)
+    assert "/lift/arbiter publishes /lift/command" in told
+    assert not list(second.glob("*.mcap"))
+    truth = examine(first, SCENARIO, "")
+    assert truth.steps > 0
+    assert not truth.bad, truth
+
+
 # The end of a run -----------------------------------------------------------------------------------------------------
 
 
 def test_a_run_whose_arbiter_is_ended_early_says_so_and_fails(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    words = ["run", "--scenario", SCENARIO, "--episodes", "100000", "--p", "0", "--train-after", "0", "--out", str(run)]
     with isolated():
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lift_ros.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        deadline = time.monotonic() + 100
-        while not (run.is_dir() and list(run.glob("*.mcap"))):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        process = _begin(run, episodes=100_000)
+        _wait_for_episodes(run)
         os.kill(_child(process.pid, "arbiter"), signal.SIGTERM)
         output, _ = process.communicate(timeout=100)
     assert process.returncode == 1, output
     assert "episodes are missing" in output
     assert len(RunReader(run).episode_indices) > 0
+
+
+def _begin(run: Path, episodes: int) -> subprocess.Popen[str]:
+    words = ["run", "--scenario", SCENARIO, "--p", "0", "--train-after", "0"]
+    command = [sys.executable, "-m", "lift_ros.cli", *words, "--episodes", str(episodes), "--out", str(run)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _wait_for_episodes(run: Path, number: int = 1) -> None:
+    deadline = time.monotonic() + 100
+    while not run.is_dir() or len(list(run.glob("*.mcap"))) < number:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _child(parent: int, executable: str) -> int:
