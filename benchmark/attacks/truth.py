@@ -46,7 +46,7 @@ def examine(run: Path, name: str, augmentation: str) -> Truth:
     return truth
 
 
-def _examine(episode: Episode, problem: Problem, policies: dict[Source, Answerer], truth: Truth) -> None:
+def _examine(episode: Episode, problem: Problem, policies: dict[Source, Answerer | None], truth: Truth) -> None:
     if not episode.steps:
         return
     seen = problem.reset(episode.seed)
@@ -71,12 +71,19 @@ def _examine(episode: Episode, problem: Problem, policies: dict[Source, Answerer
         truth.untrue.append(f"the end of episode {episode.index} ({episode.outcome.name.lower()})")
 
 
-def _said(policies: dict[Source, Answerer], query: Query, source: Source, proposal: FloatArray) -> bool:
-    """Whether a policy says now what is recorded; one that missed a question is not asked any more in its episode."""
-    answer = policies[source].answer(query) if source in policies else None
-    if source is Source.AUGMENTOR and not proposal.size:
-        policies.pop(source, None)
-    return not proposal.size or (answer is not None and np.array_equal(proposal, answer.action))
+def _said(policies: dict[Source, Answerer | None], query: Query, source: Source, proposal: FloatArray) -> bool:
+    """Whether a policy says now what is recorded.
+
+    Which random numbers an augmentor has drawn that was silent once, because it was late or dead, nobody knows; it is
+    not asked any more in its episode.
+    """
+    if source not in policies:
+        return not proposal.size
+    policy = policies[source]
+    answer = None if policy is None else policy.answer(query)
+    if not proposal.size:
+        policies[source] = None
+    return not proposal.size or answer is None or np.array_equal(proposal, answer.action)
 
 
 def _is_unsafe(action: FloatArray, position: FloatArray, limits: Limits) -> bool:
