@@ -101,15 +101,18 @@ class Metadata(_Run):
         else:
             content = damaged(self._good, rng) if what < 0.6 else damaged_document(self._tree, rng)
         self._path.write_bytes(content)
-        with contextlib.suppress(UserError):
+        entrance = rng.integers(3)
+        if entrance == 0:
             RunMetadata.load(self.run, self.facts)
-        true = self.reads_truly()
+            return True
+        if entrance == 1:
+            return self.reads_truly()
         facts = RunReader(self.run).facts
         recorded_scenario(facts, METADATA_NAME)
         units_of(facts)
         threshold_of(facts)
         guard_changes(facts, self.episodes)
-        return true
+        return True
 
 
 class Journals(_Run):
