@@ -49,7 +49,7 @@ def test_a_duration_without_end_is_refused(tmp_path: Path) -> None:
     tree["files"][0]["duration"]["nanoseconds"] = float("inf")
     forge(tmp_path / "run", files=tree["files"])
     with pytest.raises(UserError, match="metadata.yaml lacks"):
-        RunMetadata.load(tmp_path / "run")
+        RunMetadata.load(tmp_path / "run", {})
 
 
 def test_many_missing_files_are_listed_as_quickly_as_they_are_read(tmp_path: Path) -> None:

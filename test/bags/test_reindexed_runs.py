@@ -114,5 +114,5 @@ def test_half_a_character_in_facts_is_kept(tmp_path: Path) -> None:
 def test_facts_that_are_no_object_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run", 1)
     reindex(tmp_path / "run", {"lift_facts": "[1]", "lift_facts_crc32": "4c2f32b8"})
-    with pytest.raises(BagError, match="no object"):
+    with pytest.raises(BagError, match="a JSON object was written"):
         RunReader(tmp_path / "run")
