@@ -71,33 +71,6 @@ def test_one_changed_number_is_found_untrue(tmp_path: Path, true_run: list[Episo
     assert any(f"episode 0 (reached), step {place}" in each for each in found)
 
 
-# Two graphs -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_second_graph_in_the_same_place_says_so_and_the_first_goes_on(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    with isolated():
-        one = _begin(first, episodes=100_000)
-        _wait_for_episodes(first)
-        other = _begin(second, episodes=3)
-        told = ""
-        assert other.stdout is not None
-        for line in other.stdout:
-            told += line
-            if "Somebody else runs episodes here" in line:
-                break
-        before = len(RunReader(first).episode_indices)
-        _wait_for_episodes(first, before + 3)
-        for process in (other, one):
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=100)
-    assert "/lift/arbiter publishes /lift/command" in told
-    assert not list(second.glob("*.mcap"))
-    truth = examine(first, SCENARIO, "")
-    assert truth.steps > 0
-    assert not truth.bad, truth
-
-
 # The end of a run -----------------------------------------------------------------------------------------------------
 
 
