@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,18 @@ class LiveGraph:
         self.status.pop(executable, None)
         self.processes[executable] = Process(command, self.folder / f"{executable}.log", self._environment)
         return self.processes[executable]
+
+    def start_idle(self, executables: Iterable[str]) -> None:
+        """Start nodes with nothing to do."""
+        run = str(self.folder / "run")
+        given: dict[str, dict[str, object]] = {
+            "fetch_simulator": {"scenario": "fetch-reach"},
+            "recorder": {"run": run},
+            "trainer": {"run": run},
+            "arbiter": {"autostart": False},
+        }
+        for executable in executables:
+            self.start(executable, **given.get(executable, {}))
 
     def state(self, executable: str) -> str:
         """Return a node's status, empty where it has not reported yet."""

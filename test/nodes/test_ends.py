@@ -33,15 +33,7 @@ def test_table_names_the_executables() -> None:
 def graph(tmp_path: Path) -> Iterator[LiveGraph]:
     """All executables at once, with nothing to do."""
     with live_graph(tmp_path) as graph:
-        run = str(graph.folder / "run")
-        given: dict[str, dict[str, object]] = {
-            "fetch_simulator": {"scenario": "fetch-reach"},
-            "recorder": {"run": run},
-            "trainer": {"run": run},
-            "arbiter": {"autostart": False},
-        }
-        for executable in ALONE:
-            graph.start(executable, **given.get(executable, {}))
+        graph.start_idle(ALONE)
         graph.wait(f"{ALONE}", lambda: all(graph.state(name) == status for name, status in ALONE.items()))
         yield graph
 

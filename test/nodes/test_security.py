@@ -23,15 +23,7 @@ Names = dict[str, set[str]]
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGraph]:
     """All nodes at once, with nothing to do."""
     with live_graph(tmp_path_factory.mktemp("graph")) as graph:
-        run = str(graph.folder / "run")
-        given: dict[str, dict[str, object]] = {
-            "fetch_simulator": {"scenario": "fetch-reach"},
-            "recorder": {"run": run},
-            "trainer": {"run": run},
-            "arbiter": {"autostart": False},
-        }
-        for executable in NODES:
-            graph.start(executable, **given.get(executable, {}))
+        graph.start_idle(NODES)
         graph.wait("all nodes", lambda: {*NODES} <= {*graph.node.get_node_names()})
         graph.wait("their words", lambda: all(map(graph.state, NODES)))
         yield graph
