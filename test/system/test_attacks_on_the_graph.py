@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,27 @@ def test_one_changed_number_is_found_untrue(tmp_path: Path, true_run: list[Episo
     assert any(f"episode 0 (reached), step {place}" in each for each in found)
 
 
+# Two graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_graph_in_the_same_place_says_so_and_the_first_goes_on(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with isolated():
+        one = _begin(first, episodes=100_000)
+        _wait_for_episodes(first)
+        other = _begin(second, episodes=3)
+        _wait_until(lambda: "Somebody else runs episodes here" in _told(second), lambda: _told(second))
+        _wait_for_episodes(first, len(list(first.glob("*.mcap"))) + 3)
+        for process in (other, one):
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=100)
+    assert "/lift/arbiter publishes /lift/command" in _told(second)
+    assert not list(second.glob("*.mcap"))
+    truth = examine(first, SCENARIO, "")
+    assert truth.steps > 0
+    assert not truth.bad, truth
+
+
 # The end of a run -----------------------------------------------------------------------------------------------------
 
 
@@ -80,22 +102,31 @@ def test_a_run_whose_arbiter_is_ended_early_says_so_and_fails(tmp_path: Path) ->
         process = _begin(run, episodes=100_000)
         _wait_for_episodes(run)
         os.kill(_child(process.pid, "arbiter"), signal.SIGTERM)
-        output, _ = process.communicate(timeout=100)
-    assert process.returncode == 1, output
-    assert "episodes are missing" in output
+        process.wait(timeout=100)
+    assert process.returncode == 1, _told(run)
+    assert "episodes are missing" in _told(run)
     assert len(RunReader(run).episode_indices) > 0
 
 
-def _begin(run: Path, episodes: int) -> subprocess.Popen[str]:
+def _begin(run: Path, episodes: int) -> subprocess.Popen[bytes]:
     words = ["run", "--scenario", SCENARIO, "--p", "0", "--train-after", "0"]
     command = [sys.executable, "-m", "lift_ros.cli", *words, "--episodes", str(episodes), "--out", str(run)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with run.with_suffix(".log").open("wb") as log:  # a file never keeps a process waiting, as an unread pipe does
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+
+def _told(run: Path) -> str:
+    return run.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
 
 
 def _wait_for_episodes(run: Path, number: int = 1) -> None:
+    _wait_until(lambda: len(list(run.glob("*.mcap"))) >= number, lambda: _told(run))
+
+
+def _wait_until(happened: Callable[[], bool], explain: Callable[[], str]) -> None:
     deadline = time.monotonic() + 100
-    while not run.is_dir() or len(list(run.glob("*.mcap"))) < number:
-        assert time.monotonic() < deadline
+    while not happened():
+        assert time.monotonic() < deadline, explain()
         time.sleep(0.05)
 
 
