@@ -16,7 +16,7 @@ from lift_ros.errors import UserError
 from lift_ros.policies import coverage
 from lift_ros.policies.inputs import DEVIATION, MEAN, SWITCHES, Inputs
 from lift_ros.policies.model_file import Tensors, read_tensor_file
-from lift_ros.positioning.problem import Limits
+from lift_ros.positioning.problem import LARGEST_LENGTH, Limits
 from lift_ros.untrusted import brief, check_path
 
 Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
@@ -29,7 +29,7 @@ _FACTS = {
     "algorithm": Key(str),
     "observation_size": _SIZE,
     "action_size": _SIZE,
-    "action_radius": Key(float, above=0),
+    "action_radius": Key(float, above=0, high=LARGEST_LENGTH),
     "critics": Key(int, low=0, high=64),
 }
 

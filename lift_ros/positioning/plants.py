@@ -12,13 +12,12 @@ from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
 from lift_ros.positioning.fetch import FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.hardware import build_hardware, hardware_limits
-from lift_ros.positioning.problem import Limits, Problem
+from lift_ros.positioning.problem import LARGEST_LENGTH, Limits, Problem
 from lift_ros.positioning.simulated import SimulatedPositioning
 
 Parameters = Mapping[str, Any]
 
 _MOST_ENTRIES = 64  # of an observation and of an action: what messages hold
-_LARGEST = 1e9  # so that squares of lengths are far from infinite
 _RADIUS = "Radius λ of the ball of actions: the longest action."
 _THRESHOLD = "The goal counts as reached at this distance, the paper's θ."
 _STEP_LIMIT = "Steps after which an episode ends without arriving."
@@ -30,17 +29,17 @@ _POSITIONING_KEYS = {
         float,
         None,
         low=0,
-        high=_LARGEST,
+        high=LARGEST_LENGTH,
         optional=True,
         meaning="Strength of a random distortion; null takes the paper's.",
     ),
-    "scale_low": Key(float, 0.3, above=0, high=_LARGEST, meaning="Smallest factor of the distortion scale."),
-    "scale_high": Key(float, 1.0, above=0, high=_LARGEST, meaning="Largest factor of the distortion scale."),
+    "scale_low": Key(float, 0.3, above=0, high=LARGEST_LENGTH, meaning="Smallest factor of the distortion scale."),
+    "scale_high": Key(float, 1.0, above=0, high=LARGEST_LENGTH, meaning="Largest factor of the distortion scale."),
     "exponent": Key(float, 0.5, above=0, high=100, meaning="Power of an action's length in the distortion sqrt."),
     "observation": Key(str, "position", choices=OBSERVATION_KINDS, meaning="What policies see."),
     "goal": Key(list, None, optional=True, meaning="Position of the goal; null puts it at the origin."),
-    "action_radius": Key(float, above=0, high=_LARGEST, meaning=_RADIUS),
-    "threshold": Key(float, above=0, high=_LARGEST, meaning=_THRESHOLD),
+    "action_radius": Key(float, above=0, high=LARGEST_LENGTH, meaning=_RADIUS),
+    "threshold": Key(float, above=0, high=LARGEST_LENGTH, meaning=_THRESHOLD),
     "step_limit": Key(int, 1000, low=1, high=MOST, meaning=_STEP_LIMIT),
 }
 
@@ -91,8 +90,8 @@ _FETCH_KEYS = {
 _HARDWARE_KEYS = {
     "observation_size": Key(int, low=1, high=_MOST_ENTRIES, meaning="Entries of an observation."),
     "action_size": Key(int, low=1, high=_MOST_ENTRIES, meaning="Entries of an action: the number of axes."),
-    "action_radius": Key(float, above=0, high=_LARGEST, meaning=_RADIUS),
-    "threshold": Key(float, above=0, high=_LARGEST, meaning=_THRESHOLD),
+    "action_radius": Key(float, above=0, high=LARGEST_LENGTH, meaning=_RADIUS),
+    "threshold": Key(float, above=0, high=LARGEST_LENGTH, meaning=_THRESHOLD),
     "step_limit": Key(int, 1000, low=1, high=MOST, meaning=_STEP_LIMIT),
     "workspace_low": Key(list, None, optional=True, meaning="Lowest allowed position of each axis."),
     "workspace_high": Key(list, None, optional=True, meaning="Highest allowed position of each axis."),

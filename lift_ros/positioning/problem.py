@@ -12,6 +12,8 @@ from lift_ros.array_types import FloatArray
 
 Bounds = tuple[FloatArray, FloatArray]
 
+LARGEST_LENGTH = 1e9  # so that squares of lengths are far from infinite
+
 
 def _empty() -> FloatArray:
     return np.empty(0)

@@ -101,6 +101,7 @@ def test_refuses_batches_of_another_size(policy: LearnedPolicy) -> None:
         ({"observation_size": 4}, "observation.mean"),
         ({"action_size": 3}, "ends with 2 outputs"),
         ({"action_radius": 0}, "action_radius is 0; allowed: a number > 0"),
+        ({"action_radius": 1e308}, r"action_radius is 1e\+308; allowed: a number > 0 and <= 1e\+09"),
         ({"action_radius": None}, "action_radius is None"),
         ({"action_radius": True}, "action_radius is True"),
         ({"critics": 3}, "critics.2"),
