@@ -90,6 +90,7 @@ _COMMANDS = (
     "replay nothing --rate 1 --prefix /x",
     "train nothing --out model.safetensors --updates 1 --option gamma=0.9",
 )
+_TRAINING = "train run --out first.safetensors --updates 1"  # not attacked, since it takes long, but made by accident
 
 
 class Words:
@@ -105,7 +106,7 @@ class Words:
             for episode in episodes:
                 writer.write_episode(episode)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            for command in _COMMANDS:
+            for command in (*_COMMANDS, _TRAINING):
                 _status(command.split())  # what is imported now takes no case's time
 
     def case(self, rng: np.random.Generator) -> bool:

@@ -126,6 +126,13 @@ def test_few_episodes_cannot_be_trusted() -> None:
     assert "rests on 3 episodes" in reason
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_single_episode_without_noise_has_a_twin_that_cannot_be_trusted(seed: int) -> None:
+    episodes = collect(load_scenario("po-none-d2"), episodes=1, seed=seed, progress=False)
+    twin = build_twin(episodes_to_arrays(episodes), THRESHOLD)
+    assert "rests on 1 episodes" in twin.doubts()[0]
+
+
 def with_noise(arrays: EpisodeArrays, noise: float) -> EpisodeArrays:
     rng = np.random.default_rng(0)
     place, last = (values + rng.normal(0, noise, values.shape) for values in (arrays.positions, arrays.final_positions))
