@@ -32,7 +32,7 @@ _OCTAVES = (
 _FEWEST_OF_OCTAVE = 0.01  # share of rows; an octave with fewer counts less
 _FEWEST_REPEATS = 20  # equal actions in a row from which noise is estimated
 _MEDIAN_TO_DEVIATION = 1.4826
-_TRACE = 1e-12
+_TRACE = 1e-12  # of the largest entry of a matrix, so little that it changes nothing else
 _SMALL = 1e-12
 _KNOTS = 0.5 ** np.arange(_OCTAVES, 0, -1)  # scaled distances at which octaves begin, and at which the gain may bend
 
@@ -235,7 +235,7 @@ def _posterior(gram: FloatArray, spread: FloatArray, noise: float) -> FloatArray
     root = np.sqrt(spread)
     scaled = gram * (root[:, None] * root / noise)
     index = np.arange(len(spread))
-    # Without noise, rows that depend on each other leave nothing of the one: a trace of the largest keeps it invertible.
+    # Without noise, rows that depend on each other leave a singular matrix: a trace of the largest entry prevents it.
     scaled[:, index, index] += 1.0 + _TRACE * scaled[:, index, index].max(axis=1, initial=0.0, keepdims=True)
     return np.asarray(np.linalg.inv(scaled) * (root[:, None] * root))
 
