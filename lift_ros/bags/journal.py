@@ -149,6 +149,8 @@ class Journal:
                 continue
             if start != self.size or (self._chunk is None and opcode in (Opcode.MESSAGE_INDEX, Opcode.MESSAGE)):
                 return
+            if opcode in BEGINS_CHUNK and end - start != CHUNK_HEAD.size:
+                return
             self._note(opcode, start, content[start:end], body)
             self.size = end
 

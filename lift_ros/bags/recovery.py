@@ -14,7 +14,16 @@ from lift_ros.bags.contents import assemble, decodable, group, recovered
 from lift_ros.bags.faults import EpisodeError, Malformed
 from lift_ros.bags.files import JOURNAL_SUFFIX, first_episode_of, namespace_of, topics_of
 from lift_ros.bags.journal import FileSummary, Journal
-from lift_ros.bags.mcap_records import CHECKSUM, HEAD, Announced, RecordedMessage, journal_messages, records
+from lift_ros.bags.mcap_records import (
+    BEGINS_CHUNK,
+    CHECKSUM,
+    CHUNK_HEAD,
+    HEAD,
+    Announced,
+    RecordedMessage,
+    journal_messages,
+    records,
+)
 from lift_ros.messages.records import EpisodeEnd, encode_episode
 
 _DAMAGED_SUFFIX = ".damaged"
@@ -55,10 +64,18 @@ def _is_damage(rest: memoryview) -> bool:
             found[opcode] += 1
             place = start + HEAD.size + len(body)
         torn = False
-    if found[CHECKSUM] or found[Opcode.MESSAGE] > 1:
+    if found[CHECKSUM] or found[Opcode.MESSAGE] > 1 or _is_spoilt_head(rest):
         return True
     behind = bytes(rest[place:])
     return not torn and bool(behind.strip(b"\0")) and behind[0] != Opcode.DATA_END
+
+
+def _is_spoilt_head(rest: memoryview) -> bool:
+    """Whether the head of a chunk does not say how long it is, which leaves all that follows without a meaning."""
+    if len(rest) <= CHUNK_HEAD.size or rest[0] not in BEGINS_CHUNK:
+        return False
+    _, length = HEAD.unpack_from(rest)
+    return bool(length != CHUNK_HEAD.size - HEAD.size)
 
 
 def _first_fault(path: Path, good: memoryview, facts: dict[str, Any]) -> tuple[int | None, RecordedMessage | None]:

@@ -13,7 +13,7 @@ from rosbags.rosbag2 import Reader
 
 from benchmark.attacks.journals import DAMAGES, attack
 from lift_ros.bags import BagError, RunWriter, load_arrays, read_run
-from lift_ros.bags.mcap_records import CHECKSUM, START, START_UNCHECKED
+from lift_ros.bags.mcap_records import BEGINS_CHUNK, CHECKSUM, START, START_UNCHECKED, journal_records
 from lift_ros.collection.records import Outcome, same
 
 STEPS = 12
@@ -64,6 +64,19 @@ def test_a_checksum_half_written_is_no_damage(tmp_path: Path) -> None:
     (episode,) = read_run(tmp_path / "run")
     assert len(episode.steps) == STEPS - 1
     assert not list((tmp_path / "run").glob("*.damaged"))
+
+
+@pytest.mark.parametrize("length", [*range(0, 40, 4), *range(41, 60), 255])
+def test_a_chunk_whose_head_has_another_length_is_cut_off(tmp_path: Path, length: int) -> None:
+    journal = journal_of(tmp_path / "run")
+    content = bytearray(journal.read_bytes())
+    place = next(start for opcode, start, _ in journal_records(memoryview(bytes(content))) if opcode in BEGINS_CHUNK)
+    assert content[place + 1] not in (length, 0)
+    content[place + 1] = length
+    journal.write_bytes(content)
+    RunWriter(tmp_path / "run", {"seed": 1}, sync=False, reserve=0).close()
+    assert read_run(tmp_path / "run") == []
+    assert list((tmp_path / "run").glob("*.damaged"))
 
 
 def test_no_damage_makes_a_journal_one_without_checksums(tmp_path: Path) -> None:
