@@ -20,7 +20,9 @@ from lift_ros.policies.augmentations import (
 )
 from lift_ros.policies.loading import POLICY_ARGUMENTS, check_policy, is_routine, load_policy
 from lift_ros.policies.optimal import OptimalPolicy
+from lift_ros.policies.preprocessing import PictureSettings, Preprocessing
 from lift_ros.policies.protocol import Policy
+from lift_ros.policies.sight import ALLOWED, Sight, with_sight
 from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
 from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.shortcuts.motion import MOTIONS
@@ -38,6 +40,13 @@ TOP_KEYS = {
     "guard": Key(dict, {}, meaning="How augmented episodes are kept from being worse than the routine's."),
     "training": Key(dict, {}, meaning="What this plant wants of offline training; null leaves it to the preset."),
     "units": Key(dict, {}, meaning="What numbers are called in tables and plots; nothing is converted."),
+    "sees": Key(dict, {}, meaning="What each policy sees of an observation."),
+    "picture": Key(dict, {}, meaning="What becomes of pictures before a network sees them, in this order."),
+}
+_SIGHTS = f"Allowed: {ALLOWED}."
+SEES_KEYS = {
+    "logging_policy": Key(str, "values", meaning=f"What the routine sees. {_SIGHTS}"),
+    "augmentor": Key(str, "values", meaning=f"What is learned from, and what the model is shown. {_SIGHTS}"),
 }
 POLICY_KEYS = {
     "name": Key(str, meaning='A name from below, or a routine of your own as "my_package.my_module:MyRoutine".'),
@@ -198,6 +207,14 @@ class Units:
 
 
 @dataclass(frozen=True)
+class Sees:
+    """What each policy sees, in words that `Sight.parse` reads."""
+
+    logging_policy: str = SEES_KEYS["logging_policy"].default
+    augmentor: str = SEES_KEYS["augmentor"].default
+
+
+@dataclass(frozen=True)
 class GuardSettings:
     """When augmented episodes count as worse than the routine's, and how much they may cost until then."""
 
@@ -233,6 +250,8 @@ class Scenario:
     guard: GuardSettings
     training: dict[str, Any]  # by TRAINING_KEYS
     units: Units = field(default=Units(), compare=False)  # names alone: they make no other experiment
+    sees: Sees = field(default_factory=Sees)
+    picture: PictureSettings = field(default_factory=PictureSettings)
 
     @property
     def limits(self) -> Limits:
@@ -259,6 +278,21 @@ class Scenario:
         """Distance θ to the goal at which the plant has arrived."""
         return float(self.plant.parameters["threshold"])
 
+    @property
+    def routine_sight(self) -> Sight:
+        """What the logging policy sees."""
+        return Sight.parse(self.sees.logging_policy)
+
+    @property
+    def model_sight(self) -> Sight:
+        """What models see."""
+        return Sight.parse(self.sees.augmentor)
+
+    def make_preprocessing(self) -> Preprocessing | None:
+        """Return what becomes of pictures before a model sees them; None where it sees none."""
+        picture = self.limits.picture
+        return Preprocessing.make(self.picture, picture) if self.model_sight.image and picture is not None else None
+
     def make_problem(self, render_size: int | None = None) -> Problem:
         """Return a new plant; with `render_size` it also gives square images of that many pixels, if it can."""
         return self._kind.build(self.plant.parameters, render_size)
@@ -274,7 +308,9 @@ class Scenario:
         if name in RANDOM_NAMES:
             return self.make_augmentation(name, arguments)
         completed = complete_arguments(name, arguments or {}, self.plant)
-        return load_policy(name, completed, self.observation_size, self.action_size)
+        sight = self.routine_sight
+        policy = load_policy(name, completed, sight.size(self.observation_size), self.action_size)
+        return with_sight(policy, sight)
 
     def make_augmentation(self, name: str, arguments: Mapping[str, Any] | None = None) -> RandomAugmentation:
         """Return the random augmentation of this name; arguments that are not given are the scenario's, or defaults."""
@@ -327,7 +363,10 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         guard=GuardSettings(**check_mapping(top["guard"], GUARD_KEYS, f"{source}: guard")),
         training=check_mapping(top["training"], TRAINING_KEYS, f"{source}: training"),
         units=_parse_units(top["units"], PLANTS[plant.kind].limits(plant.parameters).observation_size, source),
+        sees=Sees(**check_mapping(top["sees"], SEES_KEYS, f"{source}: sees")),
+        picture=PictureSettings.parse(top["picture"], f"{source}: picture"),
     )
+    _check_sights(scenario, source)
     step = scenario.logging_policy.arguments.get("step")
     if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:
         raise UserError(
@@ -335,6 +374,27 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
             f"at most plant.action_radius, which is {scenario.action_radius:g}"
         )
     return scenario
+
+
+def _check_sights(scenario: Scenario, source: str) -> None:
+    """Refuse policies that would see what the plant does not send."""
+    limits = scenario.limits
+    for name in SEES_KEYS:
+        try:
+            sight = Sight.parse(getattr(scenario.sees, name))
+            sight.size(limits.observation_size)
+        except UserError as error:
+            raise UserError(f"{source}: sees.{name}: {error}") from error
+        if sight.image and limits.picture is None:
+            raise UserError(
+                f"{source}: sees.{name} is {str(sight)!r}, but the plant sends no picture; allowed: values, or give "
+                "the plant a camera"
+            )
+    if limits.picture is not None:
+        try:
+            Preprocessing(scenario.picture, limits.picture)
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from error
 
 
 def _parse_plant(data: dict[str, Any], source: str) -> PlantSettings:
@@ -392,7 +452,11 @@ def _is_scenario(path: Path) -> bool:
 def load_scenario(name_or_path: str | Path) -> Scenario:
     """Return the scenario of this name, or of this YAML file."""
     path = scenario_path(name_or_path)
-    return parse_scenario(read_yaml(path), path.stem, str(path))
+    scenario = parse_scenario(read_yaml(path), path.stem, str(path))
+    if scenario.picture.reference is None:
+        return scenario
+    reference = str((path.parent / scenario.picture.reference).resolve())
+    return replace(scenario, picture=replace(scenario.picture, reference=reference))
 
 
 def scenario_path(name_or_path: str | Path) -> Path:

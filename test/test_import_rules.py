@@ -65,7 +65,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "safetensors": ("policies/model_file.py",),
     "gymnasium": ("positioning/", "bags/exporting/"),
     "mujoco": ("positioning/",),
-    "cv2": ("bags/importing/",),
+    "cv2": ("bags/importing/", "policies/preprocessing.py"),
     "rosbags": ("bags/importing/", "messages/", "nodes/further_topics.py"),
     "minari": ("bags/exporting/",),
     "mcap": ("bags/",),

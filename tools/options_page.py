@@ -14,12 +14,14 @@ from typing import Any
 from lift_ros.configuration import REQUIRED, Key
 from lift_ros.policies.augmentations import AUGMENTATION_ARGUMENTS
 from lift_ros.policies.loading import POLICY_ARGUMENTS
+from lift_ros.policies.preprocessing import PICTURE_KEYS
 from lift_ros.positioning.plants import PLANTS
 from lift_ros.scenario import (
     ASSIST_KEYS,
     COLLECTION_KEYS,
     GUARD_KEYS,
     POLICY_KEYS,
+    SEES_KEYS,
     TOP_KEYS,
     TRAINING_KEYS,
     UNITS_KEYS,
@@ -55,7 +57,14 @@ def options_page() -> str:
     parts.append(_section("collection", COLLECTION_KEYS))
     for name, keys in AUGMENTATION_ARGUMENTS.items():
         parts.append(_section(f"collection.augmentation_arguments of {name}", keys))
-    sections = {"assist": ASSIST_KEYS, "guard": GUARD_KEYS, "training": TRAINING_KEYS, "units": UNITS_KEYS}
+    sections = {
+        "sees": SEES_KEYS,
+        "picture": PICTURE_KEYS,
+        "assist": ASSIST_KEYS,
+        "guard": GUARD_KEYS,
+        "training": TRAINING_KEYS,
+        "units": UNITS_KEYS,
+    }
     parts += [_section(name, keys) for name, keys in sections.items()]
     return "\n".join(parts)
 

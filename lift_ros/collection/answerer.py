@@ -7,6 +7,7 @@ import numpy as np
 from lift_ros.collection.exchange import Proposal, Query
 from lift_ros.collection.records import Mode, Source
 from lift_ros.policies.protocol import CoveringPolicy, Policy, begin_episode
+from lift_ros.policies.sight import look
 
 
 class Answerer:
@@ -31,9 +32,9 @@ class Answerer:
             self._begun = (query.run, query.episode, query.seed)
         elif query.handoff:
             self.policy.reset()
-        # A copy, because a policy that changes its observation in place must not change the record.
-        action = np.array(self.policy.act(query.values.copy()), dtype=np.float64)
-        if query.mode is Mode.ASSIST and self._watched is not None and not self._watched.covers(query.values):
+        seen = look(self.policy, query.values, query.image)  # a copy: whoever changes it does not change the record
+        action = np.array(self.policy.act(seen), dtype=np.float64)
+        if query.mode is Mode.ASSIST and self._watched is not None and not self._watched.covers(seen):
             action = np.empty(0)
         model_hash = getattr(self.policy, "hash", "")
         return Proposal(query.episode, query.step, self.source, action, model_hash, time_ns, query.run)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, Picture
 from lift_ros.collection import exchange
 from lift_ros.collection.assist import Assistant
 from lift_ros.collection.exchange import Drop, Instruction, Party, Refusal, State
@@ -61,6 +61,14 @@ class _Question:
     def action_of(self, source: Source) -> FloatArray:
         proposal = self.proposals.get(source)
         return NOTHING if proposal is None else proposal.action
+
+
+def _misfit(image: Picture | None, limits: Limits) -> str | None:
+    """Return what is wrong with the picture of an observation, where the plant is known to send one."""
+    if limits.picture is None or (image is not None and image.shape == limits.picture.shape):
+        return None
+    found = "no picture" if image is None else f"a picture of shape {image.shape}"
+    return f"the plant reported {found}, expected {limits.picture}"
 
 
 class EpisodeUnderWay:
@@ -128,6 +136,8 @@ class EpisodeUnderWay:
             self._reason = f"the plant reported an observation of shape {event.values.shape}, expected ({expected},)"
         elif not all(map(math.isfinite, event.values.tolist())):
             self._reason = "the plant reported an observation that is not finite"
+        elif (misfit := _misfit(event.image, self._limits)) is not None:
+            self._reason = misfit
         elif moving and not np.array_equal(event.executed, self._question.action):
             executed, commanded = event.executed.tolist(), self._question.action.tolist()
             self._reason = f"the plant executed {executed}, but {commanded} was commanded"

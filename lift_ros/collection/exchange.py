@@ -12,9 +12,8 @@ from enum import Enum, IntEnum
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, Picture
 from lift_ros.collection.records import Episode, Mode, Source, Step
 from lift_ros.positioning.problem import Observed
 from lift_ros.scenario import DEFAULT_ASSIST, AssistSettings
@@ -77,7 +76,7 @@ class Query:
     values: FloatArray
     handoff: bool
     mode: Mode
-    image: npt.NDArray[np.uint8] | None = None
+    image: Picture | None = None
     run: str = ""
 
 
@@ -123,7 +122,7 @@ class Observation:
     reward: float = float("nan")
     terminated: bool = False
     refusal: Refusal = Refusal.NONE
-    image: npt.NDArray[np.uint8] | None = None
+    image: Picture | None = None
     time_ns: int = 0
     run: str = ""
     executed: FloatArray = field(default_factory=lambda: np.empty(0))  # the action that led here

@@ -7,9 +7,8 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, Picture
 
 
 def _empty() -> FloatArray:
@@ -78,7 +77,7 @@ class Step:
     p: float = 0.0
     augmentations_left: int = 0
     model_hash: str = ""
-    image: npt.NDArray[np.uint8] | None = None  # (height, width, 3) rgb8, seen with `observation`
+    image: Picture | None = None  # seen with `observation`
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ class Episode:
     final_observation: FloatArray
     reason: str = ""  # why it was aborted
     final_position: FloatArray = field(default_factory=_empty)
-    final_image: npt.NDArray[np.uint8] | None = None
+    final_image: Picture | None = None
     goal: FloatArray = field(default_factory=_empty)  # s_W where the plant knows it
     context: FloatArray = field(default_factory=_empty)  # W, flattened, where a simulator knows it
     start_time_ns: int = 0

@@ -15,10 +15,12 @@ from lift_ros.commands.training_options import add_training_options, given_optio
 from lift_ros.configuration import Key, read_yaml
 from lift_ros.console import format_table
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
+from lift_ros.policies.preprocessing import PICTURE_KEYS
 from lift_ros.scenario import (
     ASSIST_KEYS,
     COLLECTION_KEYS,
     GUARD_KEYS,
+    SEES_KEYS,
     UNITS_KEYS,
     Scenario,
     load_scenario,
@@ -30,7 +32,14 @@ from lift_ros.training.options import PRESETS
 DEFAULT, COMMAND_LINE = "default", "command line"
 # What collects a run is called differently by the command line and by a run's facts than by a scenario.
 _BY_SCENARIO = {"budget": "augmentation_budget"}
-_SECTIONS = {"collection": COLLECTION_KEYS, "assist": ASSIST_KEYS, "guard": GUARD_KEYS, "units": UNITS_KEYS}
+_SECTIONS = {
+    "sees": SEES_KEYS,
+    "picture": PICTURE_KEYS,
+    "collection": COLLECTION_KEYS,
+    "assist": ASSIST_KEYS,
+    "guard": GUARD_KEYS,
+    "units": UNITS_KEYS,
+}
 _COLLECTION_OPTIONS = ("episodes", "p", "budget", "train_after", "augmentation")
 
 

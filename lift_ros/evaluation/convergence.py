@@ -18,6 +18,7 @@ from lift_ros.collection.records import Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, begin_episode, inform
+from lift_ros.policies.sight import look
 from lift_ros.positioning.batched import BatchedPositioning
 from lift_ros.positioning.plants import make_dynamics
 from lift_ros.positioning.problem import Observed, Problem
@@ -147,7 +148,7 @@ def _converge_one_by_one(
         inform(policy, observed)
         distances[row, 0] = _distance(observed)
         for step in range(1, patience + 1):
-            observed = problem.step(policy.act(observed.values))
+            observed = problem.step(policy.act(look(policy, observed.values, observed.image)))
             if step <= steps:
                 distances[row, step:] = _distance(observed)
             if observed.terminated:

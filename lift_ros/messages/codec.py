@@ -319,5 +319,6 @@ def _read_picture(name: str, values: tuple[Any, ...], data: bytes | memoryview, 
     texts = [value for value in values if isinstance(value, bytes)]
     numbers = [value for value in values if not isinstance(value, bytes)]  # stamp, frame, height, width, …
     encoding = _read_text(f"{name}.encoding", (texts[-1],)) if texts and numbers[5] else ""
-    *_, row, size = numbers
-    return image_array(name, numbers[3], numbers[4], encoding, row, memoryview(data)[start : start + size])
+    *_, big_endian, row, size = numbers
+    pixels = memoryview(data)[start : start + size]
+    return image_array(name, numbers[3], numbers[4], encoding, row, pixels, big_endian=bool(big_endian))

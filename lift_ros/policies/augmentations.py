@@ -19,6 +19,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.configuration import Key, check_mapping, nearest
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, begin_episode
+from lift_ros.policies.sight import Sight, sight_of
 from lift_ros.positioning.ball import shorten, uniform_in_ball
 from lift_ros.seeds import generator
 
@@ -35,6 +36,11 @@ class RandomAugmentation(ABC):
     action_size: int
     action_radius: float
     _stream: np.random.Generator | None = field(default=None, init=False)
+
+    @property
+    def sight(self) -> Sight:
+        """What it sees: what its logging policy does."""
+        return sight_of(self.logging_policy)
 
     def begin_episode(self, seed: int) -> None:
         """Seed the randomness of one episode."""

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lift_ros.errors import UserError
+from lift_ros.positioning.pictures import PictureFormat
 from lift_ros.positioning.problem import Bounds, Limits
 
 
@@ -19,6 +20,7 @@ def hardware_limits(parameters: Mapping[str, Any]) -> Limits:
         parameters["action_radius"],
         parameters["step_limit"],
         _workspace(parameters["workspace_low"], parameters["workspace_high"]),
+        _picture(parameters["picture_height"], parameters["picture_width"], parameters["picture_encoding"]),
     )
 
 
@@ -28,6 +30,12 @@ def build_hardware(parameters: Mapping[str, Any], render_size: int | None) -> No
         "this scenario describes hardware, which cannot be simulated: start your plant node, then "
         "lift run --plant hardware"
     )
+
+
+def _picture(height: int, width: int, encoding: str) -> PictureFormat | None:
+    if (height == 0) != (width == 0):
+        raise UserError(f"picture_height is {height} and picture_width is {width}; give both, or neither")
+    return PictureFormat(height, width, encoding) if height else None
 
 
 def _workspace(low: list[float] | None, high: list[float] | None) -> Bounds | None:

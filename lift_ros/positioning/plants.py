@@ -12,6 +12,7 @@ from lift_ros.positioning.distortions import DISTORTIONS, make_distortion
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS, Dynamics
 from lift_ros.positioning.fetch import FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.hardware import build_hardware, hardware_limits
+from lift_ros.positioning.pictures import ENCODINGS
 from lift_ros.positioning.problem import LARGEST_LENGTH, Limits, Problem
 from lift_ros.positioning.simulated import SimulatedPositioning
 
@@ -95,6 +96,9 @@ _HARDWARE_KEYS = {
     "step_limit": Key(int, 1000, low=1, high=MOST, meaning=_STEP_LIMIT),
     "workspace_low": Key(list, None, optional=True, meaning="Lowest allowed position of each axis."),
     "workspace_high": Key(list, None, optional=True, meaning="Highest allowed position of each axis."),
+    "picture_height": Key(int, 0, low=0, high=4096, meaning="Rows of the picture in an observation; 0 for none."),
+    "picture_width": Key(int, 0, low=0, high=4096, meaning="Columns of it; 0 for none."),
+    "picture_encoding": Key(str, "rgb8", choices=tuple(ENCODINGS), meaning="Its encoding, by ROS' names."),
 }
 
 

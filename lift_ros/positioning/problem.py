@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, Picture
+from lift_ros.positioning.pictures import PictureFormat
 
 Bounds = tuple[FloatArray, FloatArray]
 
@@ -29,7 +29,7 @@ class Observed:
     context: FloatArray = field(default_factory=_empty)  # W, flattened
     reward: float = float("nan")  # of the step that led here; NaN after a reset
     terminated: bool = False  # the goal is reached
-    image: npt.NDArray[np.uint8] | None = None  # (height, width, 3) rgb8, seen together with `values`
+    image: Picture | None = None  # seen together with `values`
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Limits:
     action_radius: float  # λ
     step_limit: int
     workspace: Bounds | None = None  # lowest and highest position, where there is such a box
+    picture: PictureFormat | None = None  # what every observation carries besides its values, where it does
 
 
 @runtime_checkable

@@ -168,9 +168,10 @@ def test_nul_in_a_reason_becomes_a_blank() -> None:
         ("rejection", 13, "one of 0 (NONE)"),
         ("model_hash", "a" * 65, "at most 64"),
         ("model_hash", "a\0b", "text without NUL"),
-        ("image", np.zeros((2, 2), dtype=np.uint8), "uint8 of shape (height, width, 3)"),
-        ("image", np.zeros((2, 2, 3)), "uint8 of shape (height, width, 3)"),
-        ("image", np.zeros((0, 2, 3), dtype=np.uint8), "uint8 of shape (height, width, 3)"),
+        ("image", np.zeros((2, 2, 1), dtype=np.uint8), "of shape (height, width) or (height, width, 3)"),
+        ("image", np.zeros((2, 2, 3)), "uint8, uint16 or float32"),
+        ("image", np.zeros((0, 2, 3), dtype=np.uint8), "of shape (height, width) or (height, width, 3)"),
+        ("image", np.full((2, 2), np.nan, dtype=np.float32), "finite values"),
     ],
 )
 def test_step_that_must_not_travel_is_refused(field: str, value: Any, limit: str) -> None:
