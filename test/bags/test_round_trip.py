@@ -212,7 +212,7 @@ def test_without_metadata_the_run_is_read_all_the_same(tmp_path: Path) -> None:
         ({"observation": np.zeros((2, 2))}, "shape"),
         ({"reward": float("inf")}, "reward is inf"),
         ({"model_hash": "x" * 65}, "at most 64"),
-        ({"image": np.zeros((2, 2), np.uint8)}, "height, width, 3"),
+        ({"image": np.zeros((2, 2, 1), np.uint8)}, "height, width, 3"),
         ({"image": np.zeros((2, 2, 3))}, "expected uint8"),
         ({"time_ns": 2**62}, "header is"),
         ({"augmentations_left": -1}, "between 0 and"),
