@@ -145,7 +145,7 @@ def summarise(episodes: Sequence[Episode]) -> str:
 def _make_augmentor(plan: CollectionPlan, scenario: Scenario) -> Policy | None:
     """Return the augmentor as far as it is there before the first episode."""
     if plan.model is not None:
-        return load_fitting_model(plan.model, scenario.name, scenario.limits)
+        return load_fitting_model(plan.model, scenario.name, scenario.limits, shown=scenario.model_sight)
     if plan.augmentation == LEARNED:
         return None
     augmentation = scenario.make_augmentation(plan.augmentation)

@@ -48,7 +48,9 @@ def _in_scenario(arguments: argparse.Namespace) -> int:
     scenario = load_scenario(arguments.scenario)
     models: dict[str, Policy] = {}
     for path in arguments.models:
-        models[_free_name(path, models)] = load_fitting_model(path, scenario.name, scenario.limits)
+        models[_free_name(path, models)] = load_fitting_model(
+            path, scenario.name, scenario.limits, shown=scenario.model_sight
+        )
     total = len(models) + len(yardsticks(scenario))
     contexts = _CONTEXTS if arguments.contexts is None else arguments.contexts
     sizes = {name: getattr(arguments, name) for name in ("seeds", "steps")}

@@ -80,7 +80,9 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     plan = plan_of(options, scenario)
     if plan.model is not None:
         require_libraries(["augmentor"])
-        load_fitting_model(plan.model, scenario.name, scenario.limits)  # refuses what the augmentor would refuse
+        load_fitting_model(
+            plan.model, scenario.name, scenario.limits, shown=scenario.model_sight
+        )  # refuses what the augmentor would refuse
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
     seed = int(options.parameters.get("arbiter", {}).get("seed", options.seed))

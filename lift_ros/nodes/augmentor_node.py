@@ -38,7 +38,7 @@ class Augmentor(PolicyNode):
         elif policy is not None:
             self.serve(policy)
         elif self.value("model"):
-            self._swap(load_fitting_model(self.value("model"), self.scenario.name, self.scenario.limits))
+            self._swap(self._load(self.value("model")))
         self.connect()
         if policy is None:
             self.listen(msg.Model, qos.MODEL, decode_model, self._on_model, qos.LATCHED)
@@ -61,13 +61,17 @@ class Augmentor(PolicyNode):
         """Check the announced model whole; queries wait meanwhile, so the swap falls between two steps."""
         try:
             check_folder(model.path, self.value("model_folders"))
-            policy = load_fitting_model(model.path, self.scenario.name, self.scenario.limits, model.sha256)
+            policy = self._load(model.path, model.sha256)
         except UserError as error:
             self.diagnostics.count("models refused")
             self.get_logger().error(f"refused a model, the one before keeps serving: {error}")
             self.set_status(Status.BAD_MODEL, str(error))
             return
         self._swap(policy)
+
+    def _load(self, path: str, announced: str | None = None) -> LearnedPolicy:
+        scenario = self.scenario
+        return load_fitting_model(path, scenario.name, scenario.limits, announced, scenario.model_sight)
 
     def make_answerer(self, policy: Policy) -> Answerer:
         """Return what answers; in mode assist it heeds what the model's data cover."""

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from lift_ros.array_types import Float32Array, FloatArray
+from lift_ros.array_types import Float32Array, FloatArray, Picture
 from lift_ros.configuration import Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies import coverage
+from lift_ros.policies.encoder import EncoderPlan, PictureEncoder
 from lift_ros.policies.inputs import DEVIATION, MEAN, SWITCHES, Inputs
 from lift_ros.policies.model_file import Tensors, read_tensor_file
+from lift_ros.policies.preprocessing import Preprocessing
+from lift_ros.policies.sight import VALUES, Seen, Sight
 from lift_ros.positioning.problem import LARGEST_LENGTH, Limits
 from lift_ros.untrusted import brief, check_path
 
@@ -23,11 +26,13 @@ Layer = tuple[Float32Array, Float32Array]  # weight as (inputs, outputs), bias
 
 MODEL_KIND = "model"
 MODEL_VERSION = 1
+SIGHT_VERSION = 2  # of models that do not see all values and nothing else, and say what
+REFERENCE = "picture.reference"
 _RADIUS_SLACK = 1e-6
 _SIZE = Key(int, low=1, high=1_000_000)
 _FACTS = {
     "algorithm": Key(str),
-    "observation_size": _SIZE,
+    "observation_size": Key(int, low=0, high=1_000_000),
     "action_size": _SIZE,
     "action_radius": Key(float, above=0, high=LARGEST_LENGTH),
     "critics": Key(int, low=0, high=64),
@@ -35,7 +40,11 @@ _FACTS = {
 
 
 class LearnedPolicy:
-    """A `Policy` read from a model file; it keeps no state between calls."""
+    """A `Policy` read from a model file; it keeps no state between calls.
+
+    What it calls an observation is what its `sight` shows: a vector, a picture, or both as `Seen`. `observation_size`
+    counts the entries of the vector.
+    """
 
     def __init__(self, tensors: Tensors, description: Mapping[str, Any], hash: str, source: str) -> None:
         """Check that tensors and description belong together; `source` names the file in errors."""
@@ -51,35 +60,51 @@ class LearnedPolicy:
         self.action_size: int = facts[2]
         self.action_radius: float = facts[3]
         left = dict(tensors)
+        self.sight = self._sight()
         self.inputs = self._inputs(left)
         self._as_given = not (self.inputs.is_scaled or self.inputs.switches.size)
+        self.preprocessing, self.encoder = self._eyes(left)
+        seen = self.inputs.size + (0 if self.encoder is None else self.encoder.plan.features)
         # Weights as (inputs, outputs) and biases, in order; all but the last are followed by ReLU.
-        self.actor_layers = self._network(left, "actor", self.inputs.size, self.action_size)
-        both = self.inputs.size + self.action_size
+        self.actor_layers = self._network(left, "actor", seen, self.action_size)
+        both = seen + self.action_size
         self._critics = [self._network(left, f"critics.{k}", both, 1) for k in range(facts[4])]
-        self._coverage = self._region(left)
+        self._coverage = self._region(left, self.observation_size if self.encoder is None else seen)
         if left:
             raise self._bad(f"tensor {min(left)!r} belongs to no part of the described network")
-        action = self.act(np.zeros(self.observation_size))
+        action = self.act(self._nothing())
         if not np.isfinite(action).all():
             raise self._bad("a trial inference gave an action that is not finite")
 
     def reset(self) -> None:
         """Do nothing: the answer depends on the observation alone."""
 
-    def act(self, observation: FloatArray) -> FloatArray:
+    def act(self, observation: Any) -> FloatArray:
         """Return the action for one observation, inside the ball of the action radius."""
-        return self._act(observation, 1)
+        if self.encoder is not None:
+            return np.asarray(self._drive(self._features(observation))[0])
+        return self._drive(self._vector(observation, 1))
 
     def act_batch(self, observations: FloatArray) -> FloatArray:
-        """Return one action per row of `observations`."""
-        return self._act(observations, 2)
+        """Return one action per row of `observations`, which are vectors: of those who see pictures none is asked so."""
+        return self._drive(self._vector(observations, 2))
 
-    def covers(self, observation: FloatArray) -> bool:
+    def act_on(self, values: Float32Array, kept: Picture) -> FloatArray:
+        """Return one action per row of values and of pictures, both as training keeps them."""
+        return self._drive(self.look(values, kept))
+
+    def covers(self, observation: Any) -> bool:
         """Whether the training data cover an observation; a model that does not say (0.1.0) takes all for covered."""
         if self._coverage is None:
             return True
-        return coverage.is_covered(np.asarray(observation, dtype=np.float32), *self._coverage)
+        seen = np.asarray(observation, dtype=np.float32) if self.encoder is None else self._features(observation)[0]
+        return coverage.is_covered(seen, *self._coverage)
+
+    def look(self, values: Float32Array, kept: Picture) -> Float32Array:
+        """Return what the networks are given for values and pictures as training keeps them, one per row."""
+        assert self.encoder is not None and self.preprocessing is not None
+        seen = self.encoder.features(self.preprocessing.scaled(kept))
+        return np.concatenate([seen, self.inputs.of(values)], axis=1) if values.shape[1] else seen
 
     @property
     def knows_coverage(self) -> bool:
@@ -108,17 +133,72 @@ class LearnedPolicy:
     def _seen(self, values: Float32Array) -> Float32Array:
         return values if self._as_given else self.inputs.of(values)
 
-    def _act(self, observations: FloatArray, axes: int) -> FloatArray:
+    def _vector(self, observations: Any, axes: int) -> Float32Array:
+        """Return what the networks are given for one or more vectors."""
         values = np.asarray(observations, dtype=np.float32)
-        if values.ndim != axes or values.shape[-1] != self.observation_size:
+        if values.ndim != axes or values.shape[-1] != self.observation_size or self.encoder is not None:
             raise UserError(
-                f"the model {self._source} expects observations of size {self.observation_size}, "
+                f"the model {self._source} sees {self.sight}, {self.observation_size} entries; "
                 f"got shape {values.shape}; use it with the plant it was trained for"
             )
-        unit = np.tanh(_forward(self.actor_layers, self._seen(values)).astype(np.float64))
+        return self._seen(values)
+
+    def _features(self, observation: Any) -> Float32Array:
+        """Return what the networks are given for one observation with a picture, as the only row."""
+        assert self.preprocessing is not None
+        values, picture = observation if isinstance(observation, Seen) else (np.empty(0), observation)
+        if isinstance(observation, Seen) != self.sight.values or len(values) != self.observation_size:
+            raise UserError(
+                f"the model {self._source} sees {self.sight} with {self.observation_size} values; got {len(values)} of "
+                "them; use it with the plant it was trained for"
+            )
+        return self.look(np.asarray(values, dtype=np.float32)[None], self.preprocessing.of(np.asarray(picture))[None])
+
+    def _drive(self, inputs: Float32Array) -> FloatArray:
+        """Return the actor's answer to what the networks are given."""
+        unit = np.tanh(_forward(self.actor_layers, inputs).astype(np.float64))
         norm = np.sqrt((unit * unit).sum(axis=-1, keepdims=True))
         # The last factor keeps the norm at or below the radius after rounding.
         return np.asarray(unit * (self.action_radius / np.maximum(norm, 1.0) * (1.0 - 1e-15)))
+
+    def _sight(self) -> Sight:
+        try:
+            sight = Sight.parse(str(self.description.get("sees", VALUES)))
+        except UserError as error:
+            raise self._bad(f"sees: {error}") from None
+        if sight.values != bool(self.observation_size):
+            raise self._bad(f"it sees {sight}, but {self.observation_size} values")
+        if sight.image != ("picture" in self.description):
+            raise self._bad(f"it sees {sight}, which does not go with its description of pictures")
+        return sight
+
+    def _eyes(self, left: Tensors) -> tuple[Preprocessing | None, PictureEncoder | None]:
+        """Return how pictures are prepared and encoded, where the model sees any."""
+        if not self.sight.image:
+            return None, None
+        try:
+            about = check_value("picture", self.description["picture"], Key(dict))
+            plan = EncoderPlan.parse(check_value("encoder", self.description.get("encoder"), Key(dict)))
+            preprocessing = Preprocessing.from_description(about, left.pop(REFERENCE, None))
+        except UserError as error:
+            raise self._bad(str(error)) from None
+        height, width, channels = preprocessing.shape
+        if (height, width, channels) != (plan.height, plan.views * plan.width, plan.channels):
+            raise self._bad(f"its encoder is not made for pictures of shape {preprocessing.shape}")
+        layers = [
+            (self._take(left, f"encoder.{k}.weight", *shape), self._take(left, f"encoder.{k}.bias", shape[0]))
+            for k, shape in enumerate(plan.weight_shapes())
+        ]
+        return preprocessing, PictureEncoder(plan, layers)
+
+    def _nothing(self) -> Any:
+        """Return an observation of zeros, to try the model with."""
+        values = np.zeros(self.observation_size)
+        if self.preprocessing is None:
+            return values
+        form = self.preprocessing.format
+        picture = np.zeros(form.shape, form.dtype)
+        return Seen(values, picture) if self.sight.values else picture
 
     def _inputs(self, left: Tensors) -> Inputs:
         mean, deviation = (self._take(left, name, self.observation_size) for name in (MEAN, DEVIATION))
@@ -141,10 +221,9 @@ class LearnedPolicy:
             )
         return layers
 
-    def _region(self, left: Tensors) -> tuple[Float32Array, Float32Array] | None:
+    def _region(self, left: Tensors, size: int) -> tuple[Float32Array, Float32Array] | None:
         if coverage.MEAN not in left and coverage.WHITENING not in left:
             return None
-        size = self.observation_size
         return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, size)
 
     def _take(self, left: Tensors, name: str, *shape: int | None) -> Float32Array:
@@ -172,9 +251,9 @@ def load_model(path: str | Path) -> LearnedPolicy:
     """Read a model file whole, check it, try it, and return its policy."""
     file = read_tensor_file(path, MODEL_KIND)
     version = file.description.get("version")
-    if version != MODEL_VERSION:
+    if version not in (MODEL_VERSION, SIGHT_VERSION):
         raise UserError(
-            f"{path} has model version {version!r}, this lift_ros reads {MODEL_VERSION}; "
+            f"{path} has model version {version!r}, this lift_ros reads {MODEL_VERSION} and {SIGHT_VERSION}; "
             "train it again or use the lift_ros that wrote it"
         )
     return LearnedPolicy(file.tensors, file.description, file.hash, str(path))
@@ -197,8 +276,10 @@ def check_folder(path: str, folders: str) -> None:
         )
 
 
-def load_fitting_model(path: str | Path, plant: str, limits: Limits, announced: str | None = None) -> LearnedPolicy:
-    """Read a model file for the plant of this name: of its sizes and with steps it allows.
+def load_fitting_model(
+    path: str | Path, plant: str, limits: Limits, announced: str | None = None, shown: Sight = VALUES
+) -> LearnedPolicy:
+    """Read a model file for the plant of this name: one that needs what it is shown, and with steps it allows.
 
     `announced` is the SHA-256 that must have been announced with it, where somebody else names the file.
     """
@@ -209,8 +290,9 @@ def load_fitting_model(path: str | Path, plant: str, limits: Limits, announced: 
         raise UserError(
             f"{path} has the hash {policy.hash[:12]}…, announced was {brief(announced[:12])}…; it was changed since"
         )
+    _check_sight(policy, f"{path}", plant, limits, shown)
     sizes = (policy.observation_size, policy.action_size)
-    wanted = (limits.observation_size, limits.action_size)
+    wanted = (policy.sight.size(limits.observation_size), limits.action_size)
     if sizes != wanted:
         raise UserError(
             f"{path} maps observations of size {sizes[0]} to actions of size {sizes[1]}, but {plant} has "
@@ -222,3 +304,16 @@ def load_fitting_model(path: str | Path, plant: str, limits: Limits, announced: 
             "train one for this plant"
         )
     return policy
+
+
+def _check_sight(policy: LearnedPolicy, path: str, plant: str, limits: Limits, shown: Sight) -> None:
+    """Refuse a model that needs to see what the plant does not send, or what its scenario does not show."""
+    if not shown.shows(policy.sight, limits.observation_size):
+        raise UserError(
+            f"{path} sees {policy.sight}, but {plant} shows {shown}; train a model for it, or change sees.augmentor"
+        )
+    if policy.preprocessing is not None and policy.preprocessing.format != limits.picture:
+        raise UserError(
+            f"{path} was trained on pictures of {policy.preprocessing.format}, but {plant} sends "
+            f"{limits.picture or 'none'}; use it with the plant it was trained for"
+        )

@@ -62,6 +62,11 @@ class Sight:
             raise UserError(f"{self} names entries that an observation of {observation_size} values does not have")
         return len(range(observation_size)[self.entries])
 
+    def shows(self, other: Sight, observation_size: int) -> bool:
+        """Whether whoever is shown this of so many values is shown all that the other one asks for."""
+        mine, theirs = (set(range(observation_size)[sight.entries]) for sight in (self, other))
+        return theirs <= mine and self.image >= other.image
+
     def of(self, values: FloatArray, image: Picture | None) -> Any:
         """Return the observation of this policy: an array of its own, so that it may change it."""
         if not self.image:

@@ -1,0 +1,178 @@
+"""Pictures as a few numbers: convolutions, then where each of their maps is bright, how much and how widely.
+
+Positions of bright spots (a spatial soft-argmax) carry over to scenes that were never recorded, where dense layers on
+pixels would learn the recorded ones by heart. The mean brightness tells sizes and sharpness, and on a coarse grid also
+where. Here it is computed with numpy alone, as the augmentor does; `training/encoder.py` learns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lift_ros.array_types import Float32Array
+from lift_ros.configuration import Key, check_mapping
+from lift_ros.errors import UserError
+
+_MOST_CHANNELS = 1024
+_MOST_LAYERS = 8
+_PLAN_KEYS = {
+    "height": Key(int, low=1, high=4096),
+    "width": Key(int, low=1, high=4096),
+    "channels": Key(int, low=1, high=3),
+    "views": Key(int, low=1, high=8),
+    "maps": Key(list, entries=int),
+    "kernels": Key(list, entries=int),
+    "strides": Key(list, entries=int),
+    "grid": Key(int, low=0, high=64),
+}
+PER_MAP = 4  # features of a map beside its grid: column, row, spread and mass
+SMALL = 1e-6  # added to squares before their root is taken
+
+ConvolutionLayer = tuple[Float32Array, Float32Array]  # weight as (kernel · kernel · inputs, outputs), bias
+
+
+@dataclass(frozen=True)
+class EncoderPlan:
+    """The sizes of an encoder. Each layer keeps the size of its input but for its stride; ReLU follows all but the last."""
+
+    height: int  # of one view
+    width: int
+    channels: int
+    views: int  # all go through the same layers
+    maps: tuple[int, ...]  # that each layer gives
+    kernels: tuple[int, ...]
+    strides: tuple[int, ...]
+    grid: int  # cells along a side over which brightness is averaged besides; 0 for none
+
+    def __post_init__(self) -> None:
+        layers = len(self.maps)
+        limits = {"maps": (1, _MOST_CHANNELS), "kernels": (1, 15), "strides": (1, 4)}
+        for name, (low, high) in limits.items():
+            numbers = getattr(self, name)
+            if len(numbers) != layers or not 1 <= layers <= _MOST_LAYERS:
+                raise UserError(
+                    f"encoder.{name} has {len(numbers)} entries; allowed: one per layer, 1 to {_MOST_LAYERS}"
+                )
+            if not all(low <= number <= high for number in numbers):
+                raise UserError(f"encoder.{name} is {list(numbers)}; allowed: whole numbers from {low} to {high}")
+        if any(kernel % 2 == 0 for kernel in self.kernels):
+            raise UserError(f"encoder.kernels is {list(self.kernels)}; allowed: odd numbers")
+        rows, columns = self.map_size
+        if self.grid > min(rows, columns):
+            raise UserError(
+                f"encoder.grid is {self.grid}; allowed: at most the side of the last maps, {rows}×{columns}"
+            )
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any], where: str = "encoder") -> EncoderPlan:
+        """Return the plan that a model file describes."""
+        found = check_mapping(dict(data), _PLAN_KEYS, where)
+        content: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+        return cls(**content)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `parse` reads."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @property
+    def map_size(self) -> tuple[int, int]:
+        """Rows and columns of the last layer's maps."""
+        rows, columns = self.height, self.width
+        for stride in self.strides:
+            rows, columns = -(-rows // stride), -(-columns // stride)
+        return rows, columns
+
+    @property
+    def features(self) -> int:
+        """How many numbers come out."""
+        return self.views * self.maps[-1] * (PER_MAP + self.grid**2)
+
+    def weight_shapes(self) -> list[tuple[int, int, int, int]]:
+        """Return the shape of each layer's weight: outputs, inputs, kernel, kernel."""
+        both = pairwise((self.channels, *self.maps))
+        return [(after, before, kernel, kernel) for (before, after), kernel in zip(both, self.kernels, strict=True)]
+
+
+class PictureEncoder:
+    """Computes the features of pictures with numpy."""
+
+    def __init__(self, plan: EncoderPlan, layers: list[tuple[Float32Array, Float32Array]]) -> None:
+        """Take weights (outputs, inputs, kernel, kernel) and biases, one pair per layer."""
+        self.plan = plan
+        self._layers: list[ConvolutionLayer] = [
+            (np.ascontiguousarray(weight.transpose(2, 3, 1, 0)).reshape(-1, weight.shape[0]), bias)
+            for weight, bias in layers
+        ]
+        self._places = places(*plan.map_size)
+        self._cells = grid_cells(*plan.map_size, plan.grid) if plan.grid else None
+
+    def features(self, pictures: Float32Array) -> Float32Array:
+        """Return one row of features per picture (height, width · views, channels), scaled as in training."""
+        plan = self.plan
+        count = len(pictures)
+        views = pictures.reshape(count, plan.height, plan.views, plan.width, plan.channels).transpose(0, 2, 1, 3, 4)
+        maps = np.ascontiguousarray(views).reshape(count * plan.views, plan.height, plan.width, plan.channels)
+        last = len(self._layers) - 1
+        for number, (weight, bias) in enumerate(self._layers):
+            maps = _convolve(maps, weight, bias, plan.kernels[number], plan.strides[number])
+            if number < last:
+                np.maximum(maps, 0.0, out=maps)
+        return self._summary(maps).reshape(count, -1)
+
+    def _summary(self, maps: Float32Array) -> Float32Array:
+        """Return column, row, spread and mass of each map, then the grid of masses; maps are (rows, height, width, n)."""
+        flat = maps.reshape(len(maps), -1, maps.shape[3])
+        weights = np.exp(flat - flat.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        place = self._places @ weights
+        square = np.square(self._places).sum(axis=0) @ weights
+        spread = np.sqrt(np.maximum(square - np.square(place).sum(axis=1), 0.0) + SMALL)
+        bright = np.maximum(flat, 0.0)
+        parts = [place.reshape(len(maps), -1), spread, bright.mean(axis=1)]
+        if self._cells is not None:
+            parts.append((self._cells @ bright).reshape(len(maps), -1))
+        return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+def _convolve(maps: Float32Array, weight: Float32Array, bias: Float32Array, kernel: int, stride: int) -> Float32Array:
+    """Return a convolution with zeros around the maps (count, rows, columns, channels)."""
+    border = kernel // 2
+    padded = np.zeros((len(maps), maps.shape[1] + 2 * border, maps.shape[2] + 2 * border, maps.shape[3]), np.float32)
+    padded[:, border : border + maps.shape[1], border : border + maps.shape[2]] = maps
+    rows, columns = (-(-size // stride) for size in maps.shape[1:3])
+    # A row of a window lies in one piece, so that windows are copied piece by piece.
+    shape = (len(maps), rows, columns, kernel, kernel * maps.shape[3])
+    picture, row, column, value = padded.strides
+    strides = (picture, stride * row, stride * column, row, value)
+    patches = np.lib.stride_tricks.as_strided(padded, shape, strides).reshape(len(maps) * rows * columns, -1)
+    return (patches @ weight + bias).reshape(len(maps), rows, columns, -1)
+
+
+def places(rows: int, columns: int) -> Float32Array:
+    """Return column and row, each from −1 to 1, of the pixels of a map, row by row."""
+    grid = np.meshgrid(_line(columns), _line(rows))
+    return np.stack(grid).reshape(2, -1)
+
+
+def _line(length: int) -> Float32Array:
+    return np.linspace(-1.0, 1.0, length, dtype=np.float32) if length > 1 else np.zeros(1, dtype=np.float32)
+
+
+def grid_cells(rows: int, columns: int, grid: int) -> Float32Array:
+    """Return for each cell of a grid the weight of each pixel in its mean; cells overlap where sides do not divide."""
+    vertical, horizontal = (_shares(length, grid) for length in (rows, columns))
+    cells: Float32Array = np.einsum("ir,jc->ijrc", vertical, horizontal).reshape(grid * grid, rows * columns)
+    return cells
+
+
+def _shares(length: int, parts: int) -> Float32Array:
+    shares = np.zeros((parts, length), dtype=np.float32)
+    for part in range(parts):
+        inside = slice(part * length // parts, -(-(part + 1) * length // parts))
+        shares[part, inside] = 1.0 / (inside.stop - inside.start)
+    return shares
