@@ -26,7 +26,7 @@ from lift_ros.scenario import (
     TRAINING_KEYS,
     UNITS_KEYS,
 )
-from lift_ros.training.options import OPTION_KEYS, PRESETS, hidden_key
+from lift_ros.training.options import OPTION_KEYS, PRESETS, width_keys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 HEAD = """# Options
@@ -48,7 +48,7 @@ A scenario is a YAML file: `--scenario NAME` takes one that comes along (`lift s
 
 def options_page() -> str:
     """Return the page."""
-    parts = [HEAD, _table({**OPTION_KEYS, "hidden": hidden_key()}, presets=True), SCENARIO_HEAD, _table(TOP_KEYS)]
+    parts = [HEAD, _table({**OPTION_KEYS, **width_keys()}, presets=True), SCENARIO_HEAD, _table(TOP_KEYS)]
     for kind, plant in PLANTS.items():
         parts.append(_section(f"plant, kind: {kind}", plant.keys))
     parts.append(_section("logging_policy", POLICY_KEYS))

@@ -161,8 +161,9 @@ def _learn(arguments: argparse.Namespace, scenario: Scenario, plan: CollectionPl
         return augmentor
     from lift_ros.training.trainer import train  # here, since torch is slow to come and few need it
 
-    recorded = load_runs([arguments.out], episodes=plan.train_after)
+    recorded = load_runs([arguments.out], episodes=plan.train_after, scenario=scenario)
     options, radius = preset("fast", scenario, seed=arguments.seed), scenario.action_radius
-    for doubt in check_runs(recorded.arrays, options, action_radius=radius, limit=radius).doubts():
+    preflight = check_runs(recorded.arrays, options, action_radius=radius, limit=radius, sight=recorded.sight)
+    for doubt in preflight.doubts():
         print_warning("collect", doubt)
     return train(recorded, options, action_radius=radius, progress=not arguments.quiet).policy

@@ -34,6 +34,7 @@ from lift_ros.evaluation.run_summary import (
 )
 from lift_ros.evaluation.scores import DEFAULT_BINS, ReturnRange, score_runs
 from lift_ros.evaluation.shortcut_summary import ShortcutSummary, shortcut_table, summarise_shortcuts
+from lift_ros.policies.sight import VALUES, Sight
 from lift_ros.scenario import load_scenario
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.preflight import Preflight, check_runs
@@ -187,7 +188,8 @@ def look_before(run: Run) -> Preflight | None:
     radius = action_radius([run])
     arrays = episodes_to_arrays(episodes)
     options = TrainingOptions().replaced(training)
-    return check_runs(arrays, options, action_radius=radius, limit=radius) if len(arrays) else None
+    sight = Sight.parse((parameters.get("sees") or {}).get("augmentor", str(VALUES)))
+    return check_runs(arrays, options, action_radius=radius, limit=radius, sight=sight) if len(arrays) else None
 
 
 def preflight_text(preflight: Preflight | None) -> str:

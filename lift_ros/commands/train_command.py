@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, and say where the model is; Ctrl-C ends early with a usable model and a checkpoint."""
     scenario = None if arguments.scenario is None else load_scenario(arguments.scenario)
     _check(arguments)
-    recorded = load_runs(arguments.runs, skip_bad=arguments.skip_bad)
+    recorded = load_runs(arguments.runs, skip_bad=arguments.skip_bad, scenario=scenario)
     if scenario is not None:
         _check_sizes(scenario, recorded)
     options = make_options(arguments, scenario or recorded.scenario)
@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out)
     if not (arguments.resume or arguments.force):
         _spare_other_models(arguments, recorded, options, radius)
-    preflight = check_runs(recorded.arrays, options, action_radius=radius, limit=_limit(scenario or recorded.scenario))
+    limit = _limit(scenario or recorded.scenario)
+    preflight = check_runs(recorded.arrays, options, action_radius=radius, limit=limit, sight=recorded.sight)
     _look_before(arguments, preflight)
     interrupts = Interrupts()
     from lift_ros.evaluation.convergence import make_judge

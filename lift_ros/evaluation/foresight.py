@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import BoolArray, FloatArray
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import DEFAULT_STEPS, BatchPolicy, Convergence
 from lift_ros.evaluation.held_out import ActionComparison, compare_actions, unseen_episodes
 from lift_ros.evaluation.twin import NoTwin, Twin, build_twin
 from lift_ros.policies.learned import LearnedPolicy
 from lift_ros.seeds import generator
+from lift_ros.training.data import shown, with_picture_rows
 from lift_ros.training.runs import RecordedRuns
 
 CONFIDENCE = 0.95
 _NORMAL_QUANTILE = 1.96  # of this confidence
 _RESAMPLES = 500
+_PICTURE_MEMORY = 2**28  # bytes; more are read from a file
 
 
 @dataclass(frozen=True)
@@ -150,14 +153,19 @@ class Outlook:
         self.no_twin = ""
         parameters = {} if recorded.scenario is None else recorded.scenario.plant.parameters
         try:
-            self.twin = build_twin(recorded.arrays, parameters.get("threshold"))
+            if recorded.sight.image:
+                raise NoTwin("models see pictures, which it cannot draw")
+            self.twin = build_twin(shown(recorded.arrays, recorded.sight), parameters.get("threshold"))
         except NoTwin as reason:
             self.no_twin = f"no twin can be run, for {reason}"
 
     def judge(self, policy: LearnedPolicy, name: str, *, steps: int = DEFAULT_STEPS, seed: int = 0) -> Foresight:
         """Compare the policy's actions with the best shortcuts, and predict how it will do."""
         arrays = self._recorded.arrays
-        sizes = (arrays.observations.shape[1], arrays.actions.shape[1])
+        sight = self._recorded.sight
+        if policy.sight != sight:
+            raise UserError(f"{name} sees {policy.sight}, but the runs are for models that see {sight}")
+        sizes = (sight.size(arrays.observations.shape[1]), arrays.actions.shape[1])
         if (policy.observation_size, policy.action_size) != sizes:
             raise UserError(
                 f"{name} maps observations of size {policy.observation_size} to actions of size {policy.action_size}, "
@@ -166,11 +174,19 @@ class Outlook:
         unseen = unseen_episodes(policy, self._recorded, self._paths)
         comparison, reason = None, ""
         try:
-            comparison = compare_actions(policy, arrays.select(unseen) if unseen.any() else arrays, seed)
+            comparison = self._compare(policy, unseen if unseen.any() else np.ones_like(unseen), seed)
         except UserError as error:
             reason = str(error)
         prediction = None if self.twin is None else predict(self.twin, policy, steps=steps, seed=seed)
         return Foresight(bool(unseen.any()), comparison, reason, prediction, self.no_twin)
+
+    def _compare(self, policy: LearnedPolicy, chosen: BoolArray, seed: int) -> ActionComparison:
+        arrays = self._recorded.arrays.select(chosen)
+        if policy.preprocessing is None:
+            return compare_actions(policy, arrays, seed)
+        recorded = replace(self._recorded, arrays=with_picture_rows(arrays))
+        with closing(recorded.open_pictures(_PICTURE_MEMORY)) as pictures:
+            return compare_actions(policy, recorded.arrays, seed, pictures)
 
     def facts(self) -> Mapping[str, Any] | None:
         """Return what the twin is and how good, as values for programs; None where there is none."""

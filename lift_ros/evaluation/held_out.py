@@ -12,9 +12,11 @@ import numpy as np
 from lift_ros.array_types import BoolArray, FloatArray
 from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.bags.hindsight import label
+from lift_ros.bags.pictures import PictureStore
 from lift_ros.console import format_table
 from lift_ros.evaluation.convergence import quartiles
 from lift_ros.policies.learned import LearnedPolicy
+from lift_ros.policies.sight import sight_of
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.data import make_data
 from lift_ros.training.options import TrainingOptions
@@ -91,13 +93,18 @@ def _same_beginning(bag: Mapping[str, Any], source: Mapping[str, Any], path: str
     return bool(bag["sha256"] == source["sha256"] or bag["sha256"] == hash_of_first(path, bag["episodes"]))
 
 
-def compare_actions(policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0) -> ActionComparison:
-    """Compare at steps drawn from the episodes; raises UserError where they have no rewards to judge shortcuts by."""
+def compare_actions(
+    policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0, pictures: PictureStore | None = None
+) -> ActionComparison:
+    """Compare at steps drawn from the episodes; raises UserError where they have no rewards to judge shortcuts by.
+
+    A model that sees pictures is shown those of the store, whose rows the arrays name.
+    """
     training = policy.description.get("training", {})
     options = training.get("options", {})
     defaults = TrainingOptions()
     arrays = arrays.select(~np.logical_or.reduce(list(label(arrays).unknown.values())))
-    data = make_data(arrays, "hindsight")
+    data = make_data(arrays, "hindsight", sight_of(policy))
     sampler = ShortcutSampler(
         data.observations,
         data.actions,
@@ -114,7 +121,10 @@ def compare_actions(policy: LearnedPolicy, arrays: EpisodeArrays, seed: int = 0)
     )
     batch = sampler.sample(min(_DRAWS, sampler.transitions))
     wanted = batch.actions.astype(np.float64)
-    given = policy.act_batch(batch.observations.astype(np.float64))
+    if pictures is None or data.picture_rows is None:
+        given = policy.act_batch(batch.observations.astype(np.float64))
+    else:
+        given = policy.act_on(batch.observations, pictures.take(data.picture_rows[batch.starts]))
     wanted_length, given_length = (np.linalg.norm(actions, axis=1) for actions in (wanted, given))
     moving = wanted_length > 0  # a shortcut that stays where it is has no direction
     cosine = (wanted * given).sum(axis=1) / np.maximum(wanted_length * given_length, 1e-12)

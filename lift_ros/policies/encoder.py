@@ -38,7 +38,7 @@ ConvolutionLayer = tuple[Float32Array, Float32Array]  # weight as (kernel · ker
 
 @dataclass(frozen=True)
 class EncoderPlan:
-    """The sizes of an encoder. Each layer keeps the size of its input but for its stride; ReLU follows all but the last."""
+    """The sizes of an encoder. Layers keep the size of their input but for strides; ReLU follows all but the last."""
 
     height: int  # of one view
     width: int
@@ -72,7 +72,9 @@ class EncoderPlan:
     def parse(cls, data: Mapping[str, Any], where: str = "encoder") -> EncoderPlan:
         """Return the plan that a model file describes."""
         found = check_mapping(dict(data), _PLAN_KEYS, where)
-        content: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+        content: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in found.items()
+        }
         return cls(**content)
 
     def as_dict(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class PictureEncoder:
         return self._summary(maps).reshape(count, -1)
 
     def _summary(self, maps: Float32Array) -> Float32Array:
-        """Return column, row, spread and mass of each map, then the grid of masses; maps are (rows, height, width, n)."""
+        """Return column, row, spread and mass of each map (rows, height, width, n), then the grid of masses."""
         flat = maps.reshape(len(maps), -1, maps.shape[3])
         weights = np.exp(flat - flat.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)

@@ -86,7 +86,7 @@ class LearnedPolicy:
         return self._drive(self._vector(observation, 1))
 
     def act_batch(self, observations: FloatArray) -> FloatArray:
-        """Return one action per row of `observations`, which are vectors: of those who see pictures none is asked so."""
+        """Return one action per row of `observations`, which are vectors; `act_on` is for those who see pictures."""
         return self._drive(self._vector(observations, 2))
 
     def act_on(self, values: Float32Array, kept: Picture) -> FloatArray:
@@ -138,7 +138,7 @@ class LearnedPolicy:
         values = np.asarray(observations, dtype=np.float32)
         if values.ndim != axes or values.shape[-1] != self.observation_size or self.encoder is not None:
             raise UserError(
-                f"the model {self._source} sees {self.sight}, {self.observation_size} entries; "
+                f"the model {self._source} expects observations of size {self.observation_size} ({self.sight}), "
                 f"got shape {values.shape}; use it with the plant it was trained for"
             )
         return self._seen(values)
@@ -224,7 +224,7 @@ class LearnedPolicy:
     def _region(self, left: Tensors, size: int) -> tuple[Float32Array, Float32Array] | None:
         if coverage.MEAN not in left and coverage.WHITENING not in left:
             return None
-        return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, size)
+        return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, None)
 
     def _take(self, left: Tensors, name: str, *shape: int | None) -> Float32Array:
         """Return a tensor and remove it from those left; None stands for any size."""

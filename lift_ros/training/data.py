@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from lift_ros.bags.arrays import EpisodeArrays
 from lift_ros.bags.hindsight import label
 from lift_ros.errors import UserError
 from lift_ros.policies.displacement import goal_numbers
+from lift_ros.policies.sight import VALUES, Sight
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.motion import Track
 
 FEWEST_TO_SPLIT = 10  # episodes; of fewer none can be spared
+_PICTURE_ROW = "picture_row"  # column of arrays
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class TrainingData:
     episodes: int
     labelled: int  # episodes whose rewards were found in hindsight
     left_out: dict[str, int]  # episodes that have no reward, by reason
+    picture_rows: IntArray | None = None  # where the picture of each step lies in a store of them
 
     def facts(self) -> dict[str, Any]:
         """Return how much there is; the same arrays give the same digest, wherever they lay."""
@@ -46,6 +49,30 @@ class TrainingData:
             total.update(f"{array.dtype.str}{array.shape}".encode())
             total.update(np.ascontiguousarray(array).tobytes())
         return {"episodes": self.episodes, "steps": len(self.rewards), "digest": total.hexdigest()}
+
+
+def with_picture_rows(arrays: EpisodeArrays) -> EpisodeArrays:
+    """Note at each step where its picture lies in a store of all of them, however episodes are chosen later.
+
+    A store holds the pictures of an episode's steps and then the one that the last step led to.
+    """
+    episode = np.repeat(np.arange(len(arrays)), np.diff(arrays.offsets))
+    return replace(arrays, columns={**arrays.columns, _PICTURE_ROW: np.arange(arrays.steps) + episode})
+
+
+def picture_rows(arrays: EpisodeArrays) -> IntArray | None:
+    """Return where the picture of each step lies in the store; None where there is none."""
+    return arrays.columns.get(_PICTURE_ROW)
+
+
+def shown(arrays: EpisodeArrays, sight: Sight) -> EpisodeArrays:
+    """Return episodes with those entries of their observations that are seen."""
+    entries = sight.entries
+    return replace(
+        arrays,
+        observations=np.ascontiguousarray(arrays.observations[:, entries]),
+        final_observations=np.ascontiguousarray(arrays.final_observations[:, entries]),
+    )
 
 
 def make_track(arrays: EpisodeArrays) -> Track | None:
@@ -68,8 +95,11 @@ def held_out(episodes: int, share: float, seed: int) -> BoolArray:
     return chosen
 
 
-def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
-    """Return episodes as training data; `reward` is the option of this name and decides about missing rewards."""
+def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> TrainingData:
+    """Return episodes as training data of what is seen of them.
+
+    `reward` is the option of this name and decides about missing rewards.
+    """
     labels = label(arrays)
     missing = np.logical_or.reduce([labels.labelled, *labels.unknown.values()])
     if reward == "recorded" and missing.any():
@@ -89,18 +119,19 @@ def make_data(arrays: EpisodeArrays, reward: str) -> TrainingData:
     ends = np.cumsum(counts[keep])
     cuts = _cuts(observations, ends, arrays.actions.shape[1])
     places = np.searchsorted(ends, cuts, side="right")  # episodes that are cut; the pieces before their last come first
+    observations, finals = (values[:, sight.entries] for values in (observations, arrays.final_observations[keep]))
+    pictures = picture_rows(arrays)
     data = TrainingData(
         observations=observations,
         actions=arrays.actions[rows],
         rewards=labels.rewards[rows],
         offsets=np.concatenate([[0], np.sort(np.concatenate([cuts, ends]))]).astype(np.int64),
         terminated=np.insert(arrays.terminated[keep], places, False),
-        final_observations=np.insert(
-            arrays.final_observations[keep].astype(np.float32), places, observations[cuts], axis=0
-        ),
+        final_observations=np.insert(finals.astype(np.float32), places, observations[cuts], axis=0),
         episodes=int(keep.sum()),
         labelled=int(labels.labelled.sum()),
         left_out=left_out,
+        picture_rows=None if pictures is None else pictures[rows],
     )
     for name in ("observations", "actions", "rewards", "final_observations"):
         if not np.isfinite(getattr(data, name)).all():

@@ -81,7 +81,7 @@ class DensePass:
     def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: DenseGradient) -> torch.Tensor:
         """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`.
 
-        Returned is the derivative by the first layer's outputs, from which `by_inputs` goes on; valid until the next call.
+        Returned is the derivative by the first layer's outputs, from which `by_inputs` goes on, until the next call.
         """
         rows = inputs.shape[0]
         ones = self._ones[:rows]

@@ -22,6 +22,9 @@ def find_earlier(
     training = policy.description.get("training", {})
     if training.get("options") != options.as_dict() or policy.action_radius != action_radius:
         return None
+    pictures = None if recorded.preprocessing is None else recorded.preprocessing.description()
+    if policy.sight != recorded.sight or policy.description.get("picture") != pictures:
+        return None
     spared = held_out(len(recorded.arrays), options.held_out, options.seed)
-    facts = make_data(recorded.arrays.select(~spared), options.reward).facts()
+    facts = make_data(recorded.arrays.select(~spared), options.reward, recorded.sight).facts()
     return policy if facts.items() <= training.get("data", {}).items() else None

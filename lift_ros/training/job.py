@@ -54,11 +54,13 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
     scenario = load_scenario(job.scenario)
     # While a run is collected nobody asks for a judgement, so that all episodes are for training unless told.
     options = preset("fast", scenario, **{"held_out": 0.0, "seed": job.seed, **job.options})
-    recorded = load_runs([job.run], episodes=job.episodes)
+    recorded = load_runs([job.run], episodes=job.episodes, scenario=scenario)
     out, radius = Path(job.out), scenario.action_radius
     policy = find_earlier(out, recorded, options, radius)
     if policy is None:
-        if doubts := check_runs(recorded.arrays, options, action_radius=radius, limit=radius).doubts():
+        if doubts := check_runs(
+            recorded.arrays, options, action_radius=radius, limit=radius, sight=recorded.sight
+        ).doubts():
             report({"doubts": doubts})
         stop = _reporter(options.updates, report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy

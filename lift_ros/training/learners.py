@@ -77,10 +77,14 @@ def anchor_factor(options: TrainingOptions, update: int) -> float:
 class CQLLearner(Learner):
     """Our CQL, with learning rates that may fall and an averaged actor."""
 
-    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> None:
+    looks_ahead = True  # what shortcuts led to matters
+
+    def __init__(
+        self, options: TrainingOptions, observation_size: int, action_size: int, threads: int, *, slopes: bool = False
+    ) -> None:
         self._options = options
         self._action_size = action_size
-        self.cql = CQL(options, observation_size, action_size, threads)
+        self.cql = CQL(options, observation_size, action_size, threads, slopes=slopes)
         super().__init__(self.cql.generator)
         self._average = self.cql.actor.values.clone()
 
@@ -101,6 +105,12 @@ class CQLLearner(Learner):
         self._updates += 1
         follow(self._average, self.cql.actor.values, self._options.actor_average, self._updates)
         return losses._asdict()
+
+    @property
+    def slopes(self) -> torch.Tensor:
+        """Derivative of the last update's losses by its observations."""
+        assert self.cql.slopes is not None
+        return self.cql.slopes
 
     def networks(self) -> Tensors:
         """Return the averaged actor's mean and the critics."""
@@ -145,9 +155,15 @@ class CQLLearner(Learner):
 class CloneLearner(Learner):
     """Imitates what the anchor of our CQL pulls to, with the same actor and no critic: the baseline for everything."""
 
-    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+    looks_ahead = False
+
+    def __init__(
+        self, options: TrainingOptions, observation_size: int, action_size: int, *, slopes: bool = False
+    ) -> None:
         super().__init__(torch.Generator().manual_seed(options.seed))
         self._options = options
+        self._seen = slice(0, observation_size) if slopes else None
+        self.slopes = torch.empty(0)  # derivative of the last update's loss by its observations, where it is asked for
         self._actor = DenseParameters((observation_size, *options.hidden, action_size))
         self._actor.initialise(self._random)
         self._adam = Adam(self._actor.values)
@@ -163,7 +179,9 @@ class CloneLearner(Learner):
         means = self._pass.forward(self._inputs)
         pull = anchor(means, torch.from_numpy(batch.aims), 1.0, self._options.anchor_floor)
         self._gradient.values.zero_()
-        self._pass.backward(self._inputs, pull.slopes, self._gradient)
+        first = self._pass.backward(self._inputs, pull.slopes, self._gradient)
+        if self._seen is not None:
+            self.slopes = self._pass.by_inputs(first, self._seen)
         rate = rate_factor(self._options, self._updates) * self._options.actor_learning_rate
         self._adam.step(self._gradient.values, rate)
         self._updates += 1

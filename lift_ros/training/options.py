@@ -17,6 +17,10 @@ from lift_ros.untrusted import LARGEST_MODEL, brief
 
 _MOST_LAYERS = 32
 _WIDTH = Key(int, low=1, high=65536)
+WIDTHS = {
+    "hidden": "Widths of the networks' hidden layers; on the command line 64x64.",
+    "maps": "Maps of each convolution of an encoder of pictures; on the command line 16x32.",
+}
 _LARGEST = 2**53  # whole numbers up to here survive JSON
 
 
@@ -72,12 +76,26 @@ class TrainingOptions:
     actor_average: float = _option(
         0.995, "The model's actor is a running average with this decay of the trained one; 0 for none.", low=0, high=1
     )
+    # what pictures need; nobody else heeds it
+    maps: tuple[int, ...] = (16, 32, 32)
+    grid: int = _option(
+        0, "Cells along a side over which an encoder averages its maps besides; 0 for none.", low=0, high=64
+    )
+    shift: int = _option(4, "Pixels by which pictures are moved at random in training.", low=0, high=64)
+    encoder_learning_rate: float = _option(1e-3, "Learning rate of the encoder of pictures.", above=0)
+    critic_share: float = _option(
+        0.1, "How much the encoder of pictures learns from the critics, beside the actor.", low=0
+    )
+    picture_memory: int = _option(
+        2**31, "Bytes of pictures kept in memory; more are read from a file.", low=0, high=_LARGEST
+    )
     extra: Mapping[str, Any] = field(default_factory=dict)  # options of a d3rlpy algorithm other than CQL
 
     def __post_init__(self) -> None:
         for name, key in OPTION_KEYS.items():
             object.__setattr__(self, name, check_value(name, getattr(self, name), key))
-        object.__setattr__(self, "hidden", _widths(self.hidden))
+        for name in WIDTHS:
+            object.__setattr__(self, name, _widths(name, getattr(self, name)))
         size = 4 * (1 + self.critics) * sum(before * after for before, after in pairwise(self.hidden))
         if size > LARGEST_MODEL:
             raise UserError(
@@ -86,7 +104,7 @@ class TrainingOptions:
             )
         if self.extra and self.algorithm == "CQL":
             raise UserError(
-                f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted({*OPTION_KEYS, 'hidden'}))}"
+                f"CQL has no option {next(iter(self.extra))!r}; known are {', '.join(sorted({*OPTION_KEYS, *WIDTHS}))}"
             )
 
     @property
@@ -96,7 +114,7 @@ class TrainingOptions:
 
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""
-        own = {name: value for name, value in changes.items() if name in OPTION_KEYS or name == "hidden"}
+        own = {name: value for name, value in changes.items() if name in OPTION_KEYS or name in WIDTHS}
         extra = {name: value for name, value in changes.items() if name not in own}
         return dataclasses.replace(self, **own, extra={**self.extra, **extra})
 
@@ -104,7 +122,7 @@ class TrainingOptions:
         """Return the options as JSON values; `TrainingOptions().replaced` of it gives the same options."""
         data = dataclasses.asdict(self)
         extra = data.pop("extra")
-        return {**data, "hidden": list(self.hidden), **extra}
+        return {**data, **{name: list(data[name]) for name in WIDTHS}, **extra}
 
 
 # What each option but `hidden` may be; those that a scenario knows are its keys.
@@ -144,8 +162,8 @@ def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any)
 
 def convert_option(name: str, text: str) -> Any:
     """Return the value of an option given as text on the command line, in the type of the option."""
-    if name == "hidden":
-        return _widths(text)
+    if name in WIDTHS:
+        return _widths(name, text)
     key = OPTION_KEYS.get(name)
     value: Any = text
     if key is None or key.kind is not str:
@@ -154,14 +172,16 @@ def convert_option(name: str, text: str) -> Any:
     return value if key is None else check_value(f"option {name}", value, key)
 
 
-def hidden_key() -> Key:
-    """Return the key of `hidden`, the only option that is a list: it has a rule of its own."""
-    meaning = "Widths of the networks' hidden layers; on the command line 64x64."
-    return Key(list, list(TrainingOptions.hidden), entries=int, meaning=meaning)
+def width_keys() -> dict[str, Key]:
+    """Return the keys of the options that are lists: they have a rule of their own."""
+    return {
+        name: Key(list, list(getattr(TrainingOptions, name)), entries=int, meaning=meaning)
+        for name, meaning in WIDTHS.items()
+    }
 
 
-def _widths(value: Any) -> tuple[int, ...]:
-    """Return the widths of hidden layers, given as numbers or as text like 64x64."""
+def _widths(name: str, value: Any) -> tuple[int, ...]:
+    """Return the widths of layers, given as numbers or as text like 64x64."""
     try:
         parts = map(int, value.replace("x", ",").split(",")) if isinstance(value, str) else value
         widths = tuple(_WIDTH.convert(part) for part in parts)
@@ -169,6 +189,6 @@ def _widths(value: Any) -> tuple[int, ...]:
         widths = ()
     if not 1 <= len(widths) <= _MOST_LAYERS:
         raise UserError(
-            f"hidden is {brief(value)}; allowed: one width or up to {_MOST_LAYERS}, each {_WIDTH.allowed()}"
+            f"{name} is {brief(value)}; allowed: one width or up to {_MOST_LAYERS}, each {_WIDTH.allowed()}"
         )
     return widths

@@ -16,6 +16,7 @@ from lift_ros.collection.records import Source
 from lift_ros.console import format_table, shown
 from lift_ros.errors import UserError
 from lift_ros.policies.inputs import find_constants, find_switches, fit_inputs
+from lift_ros.policies.sight import VALUES, Sight
 from lift_ros.shortcuts.aims import make_aims
 from lift_ros.shortcuts.motion import choose_motion
 from lift_ros.shortcuts.pairs import make_rows
@@ -111,6 +112,7 @@ class Preflight:
     entries: list[Entry]
     scaled: bool  # whether training scales observations
     direction: Direction | None
+    pictures: bool = False  # whether models see pictures, whose meaning nothing tells before it is learned
 
     def lines(self) -> list[str]:
         """Return it for a terminal, a line per matter."""
@@ -131,9 +133,14 @@ class Preflight:
         yield "shortcuts", _UNKNOWN if found is None else f"{found.count} of two steps or more, {shares}"
         yield "arrivals", f"{self.arrivals} of {self.episodes} episodes reached their goal"
         yield "observations", self._scale()
-        yield "direction", _UNKNOWN if self.direction is None else self.direction.sentence()
+        if self.pictures:
+            yield "direction", "is to be found in pictures; held-out episodes tell after training whether it was"
+        else:
+            yield "direction", _UNKNOWN if self.direction is None else self.direction.sentence()
 
     def _scale(self) -> str:
+        if not self.entries:
+            return "pictures"
         deviations = self._deviations()
         words = f"{len(self.entries)} entries from {shown(min(entry.low for entry in self.entries))} to "
         words += shown(max(entry.high for entry in self.entries))
@@ -217,24 +224,26 @@ def check_runs(
     *,
     action_radius: float | None = None,
     limit: float | None = None,
+    sight: Sight = VALUES,
 ) -> Preflight:
-    """Return what the episodes tell; `limit` is the longest action of the plant where it is known."""
+    """Return what the episodes tell those who see this; `limit` is the plant's longest action where it is known."""
     if not len(arrays):
         raise UserError("there is no episode with a step to look at; record one, or name another run")
     lengths = _routine_lengths(arrays)
     median, usual = np.quantile(lengths, (0.5, USUAL)).tolist()
     roomy = ROOM * usual
     longer = math.nan if action_radius is None else float(np.mean(lengths > action_radius * (1 + _SLACK)))
-    shortcuts, direction = _look_ahead(arrays, options, action_radius or roomy)
+    shortcuts, direction = _look_ahead(arrays, options, action_radius or roomy, sight)
     return Preflight(
         episodes=len(arrays),
         arrivals=int(arrays.terminated.sum()),
         steps=StepLengths(len(lengths), median, usual, float(lengths.max())),
         radius=Radius(action_radius, roomy, limit, longer),
         shortcuts=shortcuts,
-        entries=_entries(arrays.observations),
+        entries=_entries(arrays.observations[:, sight.entries]),
         scaled=options.scale_observations,
         direction=direction,
+        pictures=sight.image,
     )
 
 
@@ -264,7 +273,7 @@ def _entries(observations: FloatArray) -> list[Entry]:
 
 
 def _look_ahead(
-    arrays: EpisodeArrays, options: TrainingOptions, radius: float
+    arrays: EpisodeArrays, options: TrainingOptions, radius: float, sight: Sight
 ) -> tuple[Shortcuts | None, Direction | None]:
     """Return the shortcuts of some episodes with rewards, and whether observations tell where the best of them lead."""
     usable = np.flatnonzero(~np.logical_or.reduce(list(label(arrays).unknown.values())))
@@ -273,7 +282,7 @@ def _look_ahead(
     chosen = np.zeros(len(arrays), dtype=bool)
     chosen[usable[np.linspace(0, usable.size - 1, min(usable.size, _EPISODES)).round().astype(np.int64)]] = True
     arrays = arrays.select(chosen)
-    data = make_data(arrays, "hindsight")
+    data = make_data(arrays, "hindsight", sight)
     kappa = choose_motion(options.motion, make_track(arrays)).kappa
     rule = Rule(options.gamma, options.C, radius, kappa=kappa)
     nodes = make_nodes(data.actions, data.rewards, data.offsets, np.ones_like(data.terminated), rule)
@@ -281,6 +290,8 @@ def _look_ahead(
     pairs = int((nodes.ends * (nodes.ends - 1) // 2).sum())
     count = int((rows.count - 1).sum())
     shortcuts = Shortcuts(data.episodes, count, count / pairs if pairs else math.nan, float(np.mean(rows.count > 1)))
+    if sight.image:
+        return shortcuts, None
     inputs = fit_inputs(data.observations, True).of(data.observations).astype(np.float64)
     episodes = np.repeat(np.arange(len(arrays)), np.diff(arrays.offsets))
     aims = nodes.actions(make_aims(nodes, rows))

@@ -7,6 +7,7 @@ import math
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,26 @@ import torch
 
 import lift_ros
 from lift_ros.bags.arrays import episodes_to_arrays
+from lift_ros.bags.pictures import PictureStore, store_episode_pictures
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.policies.coverage import fit_coverage
 from lift_ros.policies.inputs import fit_inputs
-from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, LearnedPolicy
+from lift_ros.policies.learned import MODEL_KIND, MODEL_VERSION, REFERENCE, SIGHT_VERSION, LearnedPolicy
 from lift_ros.policies.model_file import Tensors, pack, write_bytes
+from lift_ros.policies.preprocessing import Preprocessing
+from lift_ros.policies.sight import VALUES, Sight
 from lift_ros.progress import Progress
 from lift_ros.scenario import Scenario
 from lift_ros.shortcuts.motion import Motion, choose_motion
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, held_out, make_data, make_track
+from lift_ros.training.data import TrainingData, held_out, make_data, make_track, with_picture_rows
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
+from lift_ros.training.picture_batches import PictureBatches
+from lift_ros.training.picture_learner import PictureLearner
 from lift_ros.training.runs import RecordedRuns
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
@@ -70,28 +76,35 @@ def train(
     resume: bool = False,
     stop: Callable[[], bool] | None = None,
     tensorboard: str | Path | None = None,
+    scenario: Scenario | None = None,
 ) -> TrainingResult:
     """Train on what `load_runs` gave, or on episodes in memory, write the model to `out` where given, and return it.
 
     `stop` is asked after every update; once it says yes, the training ends with a usable model and, with `out`,
     a checkpoint from which `resume` continues to the very result of an uninterrupted training. With a `judge`
-    every `judge_every` updates are measured and the best model is kept beside the last.
+    every `judge_every` updates are measured and the best model is kept beside the last. What the model is to see of
+    episodes in memory is what `scenario` says; runs know it themselves.
     """
     options = TrainingOptions() if options is None else options
     if resume and out is None:
         raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
-    scenario = None
     if isinstance(episodes, RecordedRuns):
         arrays, sources, scenario = episodes.arrays, episodes.sources, episodes.scenario
+        sight, preprocessing = episodes.sight, episodes.preprocessing
     else:
         arrays, sources = episodes_to_arrays(episodes), []
+        sight, preprocessing = VALUES, None
+        if scenario is not None:
+            sight, preprocessing = scenario.model_sight, scenario.make_preprocessing()
+    if preprocessing is not None:
+        arrays = with_picture_rows(arrays)
     spared = held_out(len(arrays), options.held_out, options.seed)
     sources = [
         {**source, "held_out": arrays.episodes[spared & (arrays.runs == number)].tolist()}
         for number, source in enumerate(sources)
     ]
     arrays = arrays.select(~spared)
-    data = make_data(arrays, options.reward)
+    data = make_data(arrays, options.reward, sight)
     # Without shortcuts nothing is added up, so that it does not matter how.
     motion = choose_motion("linear" if options.strategy == PLAIN else options.motion, make_track(arrays))
     threads = threads or min(2, len(os.sched_getaffinity(0)))
@@ -99,14 +112,27 @@ def train(
     with contextlib.ExitStack() as stack:
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         # Our CQL brings threads of its own and computes the same numbers with any number of them.
-        torch.set_num_threads(1 if options.algorithm == "CQL" else threads)
+        torch.set_num_threads(1 if options.algorithm == "CQL" and preprocessing is None else threads)
         stack.enter_context(torch.random.fork_rng(devices=[]))
-        run = _Run(data, motion, options, action_radius, sources, scenario, threads, path, tensorboard)
+        pictures = None
+        if preprocessing is not None and data.picture_rows is not None:
+            store = stack.enter_context(closing(_open_pictures(episodes, preprocessing, options, progress)))
+            pictures = PictureBatches(store, data.picture_rows, preprocessing, options.shift)
+        run = _Run(data, motion, options, action_radius, sources, scenario, threads, path, tensorboard, sight, pictures)
         stack.callback(run.close)
         if resume:
             run.resume()
         run.execute(progress, judge, judge_every, checkpoint_every, stop)
         return run.finish()
+
+
+def _open_pictures(
+    episodes: RecordedRuns | Sequence[Episode], preprocessing: Preprocessing, options: TrainingOptions, progress: bool
+) -> PictureStore:
+    if isinstance(episodes, RecordedRuns):
+        return episodes.open_pictures(options.picture_memory, progress)
+    made = preprocessing
+    return store_episode_pictures(episodes, made.of, made.shape, made.dtype, memory_limit=options.picture_memory)
 
 
 class _Run:
@@ -123,8 +149,11 @@ class _Run:
         threads: int,
         path: Path | None,
         tensorboard: str | Path | None,
+        sight: Sight,
+        pictures: PictureBatches | None,
     ) -> None:
         self._options = options
+        self._sight, self._pictures = sight, pictures
         self._scenario = None if scenario is None else {"name": scenario.name, **scenario.as_dict()}
         self._path = path
         self._sources = sources
@@ -132,8 +161,9 @@ class _Run:
         self._progressed = Progressed()
         self._action_radius = float(action_radius)
         self._inputs = fit_inputs(data.observations, options.scale_observations)
+        self._seen = self._inputs.of(data.observations)
         self._sampler = ShortcutSampler(
-            self._inputs.of(data.observations),
+            self._seen,
             data.actions,
             data.rewards,
             data.offsets,
@@ -149,10 +179,12 @@ class _Run:
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
-        self._coverage = fit_coverage(np.concatenate([data.observations, data.final_observations]))
+        self._coverage: Tensors = {}
+        if pictures is None:
+            self._coverage = fit_coverage(np.concatenate([data.observations, data.final_observations]))
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
-        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads)
+        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures)
         facts = data.facts()
         self._motion = motion
         self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
@@ -162,6 +194,8 @@ class _Run:
             "data": facts,
             "kappa": motion.kappa,
         }
+        if sight != VALUES:
+            self._identity |= {"sees": str(sight), **self._eyes()}
 
     def close(self) -> None:
         self._learner.close()
@@ -209,6 +243,8 @@ class _Run:
         """Write the model, and what a resumed training needs where updates are missing."""
         progressed, path = self._progressed, self._path
         complete = progressed.done == self._options.updates
+        if isinstance(self._learner, PictureLearner):
+            self._coverage = self._learner.coverage(self._seen)
         policy, data = self._model()
         if path is not None:
             write_bytes(path, data)
@@ -245,6 +281,8 @@ class _Run:
         tensors: Tensors = self._learner.networks()
         critics = sum(name.startswith("critics.") and name.endswith(".0.weight") for name in tensors)
         tensors |= self._inputs.tensors() | self._coverage
+        if self._pictures is not None and (reference := self._pictures.preprocessing.reference) is not None:
+            tensors[REFERENCE] = reference.astype(np.float32)
         broken = sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all())
         if broken:
             raise UserError(
@@ -253,13 +291,14 @@ class _Run:
             )
         description = {
             "kind": MODEL_KIND,
-            "version": MODEL_VERSION,
+            "version": MODEL_VERSION if self._sight == VALUES else SIGHT_VERSION,
             "lift_ros": lift_ros.__version__,
             "algorithm": self._options.algorithm,
             "observation_size": self._sizes[0],
             "action_size": self._sizes[1],
             "action_radius": self._action_radius,
             "critics": critics,
+            **({} if self._sight == VALUES else {"sees": str(self._sight), **self._eyes()}),
             "scenario": self._scenario,  # of the runs, if they have one in common
             "training": {
                 "options": self._identity["options"],
@@ -280,8 +319,21 @@ class _Run:
         data, digest = pack(tensors, description)
         return LearnedPolicy(tensors, description, digest, "the new model"), data
 
+    def _eyes(self) -> dict[str, Any]:
+        """Return what the model file says of pictures."""
+        if self._pictures is None:
+            return {}
+        about = {"picture": self._pictures.preprocessing.description()}
+        if isinstance(self._learner, PictureLearner):
+            about["encoder"] = self._learner.plan.as_dict()
+        return about
 
-def _make_learner(options: TrainingOptions, inputs: int, action_size: int, threads: int) -> Learner:
+
+def _make_learner(
+    options: TrainingOptions, inputs: int, action_size: int, threads: int, pictures: PictureBatches | None
+) -> Learner:
+    if pictures is not None and options.algorithm in ("CQL", "clone"):
+        return PictureLearner(options, inputs, action_size, threads, pictures)
     if options.algorithm == "CQL":
         return CQLLearner(options, inputs, action_size, threads)
     if options.algorithm == "clone":

@@ -9,7 +9,7 @@ from lift_ros.policies.augmentations import AUGMENTATION_ARGUMENTS
 from lift_ros.policies.loading import POLICY_ARGUMENTS
 from lift_ros.positioning.plants import PLANTS
 from lift_ros.scenario import ASSIST_KEYS, COLLECTION_KEYS, POLICY_KEYS, TOP_KEYS, TRAINING_KEYS
-from lift_ros.training.options import OPTION_KEYS, TrainingOptions, hidden_key
+from lift_ros.training.options import OPTION_KEYS, TrainingOptions, width_keys
 from tools.options_page import PAGE, options_page
 
 TABLES: dict[str, dict[str, Key]] = {
@@ -18,7 +18,7 @@ TABLES: dict[str, dict[str, Key]] = {
     "collection": COLLECTION_KEYS,
     "assist": ASSIST_KEYS,
     "training": TRAINING_KEYS,
-    "options": {**OPTION_KEYS, "hidden": hidden_key()},
+    "options": {**OPTION_KEYS, **width_keys()},
     **{kind: plant.keys for kind, plant in PLANTS.items()},
     **POLICY_ARGUMENTS,
     **AUGMENTATION_ARGUMENTS,

@@ -1,0 +1,71 @@
+"""Mini-batches of pictures: drawn rows of a store, shifted at random, as the numbers that networks see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from lift_ros.array_types import Float32Array, IntArray, Picture
+from lift_ros.policies.preprocessing import Preprocessing
+
+_BLOCK = 256  # pictures that are encoded at once where all are
+
+
+class Pictures(Protocol):
+    """Pictures as training keeps them, by row; one per step of an episode, and one after its last step."""
+
+    digest: str
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: IntArray) -> Picture:
+        """Return the pictures of these rows."""
+
+
+class PictureBatches:
+    """Gives the pictures before and after shortcuts; `rows` says where the picture of each step lies in the store."""
+
+    def __init__(self, store: Pictures, rows: IntArray, preprocessing: Preprocessing, shift: int) -> None:
+        self._store, self._rows = store, rows
+        self.preprocessing = preprocessing
+        self._shift = shift
+
+    def before(self, starts: IntArray, rng: np.random.Generator) -> Float32Array:
+        """Return what was seen at these steps."""
+        return self._shifted(self._rows[starts], rng)
+
+    def after(self, starts: IntArray, offsets: IntArray, rng: np.random.Generator) -> Float32Array:
+        """Return what was seen so many steps later: behind each step's picture lies the one that it led to."""
+        return self._shifted(self._rows[starts + offsets - 1] + 1, rng)
+
+    def every(self, most: int) -> Iterator[tuple[IntArray, Float32Array]]:
+        """Yield at most so many steps, evenly spread, in blocks, with what was seen there."""
+        steps = np.unique(np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).round().astype(np.int64))
+        for begin in range(0, len(steps), _BLOCK):
+            block = steps[begin : begin + _BLOCK]
+            yield block, self.preprocessing.scaled(self._store.take(self._rows[block]))
+
+    def _shifted(self, rows: IntArray, rng: np.random.Generator) -> Float32Array:
+        """Return pictures, each view of each moved by up to `shift` pixels; what comes in repeats the border.
+
+        A picture that is shifted means the same: what counts is where things are to each other. So networks learn that
+        from hundreds of pictures, instead of the pictures by heart.
+        """
+        kept = self._store.take(rows)
+        shift = self._shift
+        if shift:
+            views = self.preprocessing.settings.views
+            count, height, width, channels = kept.shape
+            split = kept.reshape(count, height, views, width // views, channels)
+            border = ((0, 0), (shift, shift), (0, 0), (shift, shift), (0, 0))
+            padded = np.pad(split, border, mode="edge")
+            places = rng.integers(0, 2 * shift + 1, size=(count, views, 2)).tolist()
+            moved = np.empty_like(split)
+            for number in range(count):
+                for view, (down, right) in enumerate(places[number]):
+                    part = padded[number, down : down + height, view, right : right + width // views]
+                    moved[number, :, view] = part
+            kept = moved.reshape(kept.shape)
+        return self.preprocessing.scaled(kept)
