@@ -121,7 +121,7 @@ class _Loader:
     def _load_file(self, item: _Wanted, pool: ThreadPoolExecutor | None = None) -> dict[int, EpisodeBytes]:
         try:
             data = file_bytes(item.path, whole=item.whole)
-            found = self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map)
+            found = list(self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map))
         except (OSError, *NOT_ORDINARY):
             return {}  # RunReader says what is wrong
         complete = [episode.index for episode in found] == sorted(item.indices)
@@ -183,8 +183,8 @@ def _decode(
     good &= (_sums(bad, offsets) == 0) & (ends["augmentations"] == _sums(augmented, offsets))
     good &= (ends["steps"] == counts) & (ends["episode"] == indices)
     pictures = [episode.images for episode in found]
-    shapes = [None if picture is None else picture.shape[1:] for picture in pictures]
-    good &= [shape == shapes[0] for shape in shapes]
+    kinds = [None if picture is None else (picture.dtype, picture.shape[1:]) for picture in pictures]
+    good &= [kind == kinds[0] for kind in kinds]
     rows = slice(None) if good.all() else np.repeat(good, counts)
     fields: dict[str, Any] = {name: column[rows] for name, column in steps.items()}
     fields |= {name: np.ascontiguousarray(ends[field][good]) for name, field in OF_EPISODE.items()}

@@ -7,9 +7,10 @@ which reads anything and names what is wrong.
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from mcap.opcode import Opcode
 
-from lift_ros.array_types import ByteArray, IntArray
+from lift_ros.array_types import IntArray, Picture
 from lift_ros.bags.contents import Sizes, is_alike
 from lift_ros.bags.faults import UNREADABLE
 from lift_ros.bags.files import EPISODE, STEP, known_as
@@ -37,6 +38,7 @@ from lift_ros.bags.mcap_records import (
 from lift_ros.collection.records import Step
 from lift_ros.messages.layout import Kind, parts, prefix_dtype
 from lift_ros.messages.records import decode_step
+from lift_ros.positioning.pictures import PictureFormat
 
 STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
 _CHUNK, _INDEX, _STATISTICS, _DATA_END = map(
@@ -45,9 +47,8 @@ _CHUNK, _INDEX, _STATISTICS, _DATA_END = map(
 _ANNOUNCED = 4  # records that announce our topics, a schema and a channel each
 _NUMBER = MESSAGE_HEAD.size + prefix_dtype("Episode", {}, "episode").itemsize  # where an end's episode number ends
 _INT64 = np.dtype("<i8")
-_PICTURE_HEAD = 24  # bytes before a picture's pixels that decide about their format
-
-Check = tuple[memoryview, int]  # bytes and their checksum
+_PICTURE_HEAD = struct.Struct("<II8sII")  # before pixels: width, length of the encoding, encoding, row, pixels' size
+_NO_PICTURE = struct.pack("<III4sII", 0, 0, 1, b"", 0, 0)  # height and width 0, an empty encoding, no pixels
 
 
 class Unusual(ValueError):
@@ -71,7 +72,7 @@ class EpisodeBytes:
     steps: npt.NDArray[np.void]
     layout: np.dtype[Any]
     end: bytes
-    images: ByteArray | None
+    images: Picture | None
 
 
 @dataclass(slots=True)
@@ -83,15 +84,34 @@ class _Chunk:
     crc: int
     index: dict[int, tuple[int, int]] = field(default_factory=dict)  # with the number of entries
 
-    def end(self, data: memoryview) -> tuple[int, int] | None:
-        """Return the number of the one episode and where its end begins; None where there are other topics only."""
-        if STEP_CHANNEL not in self.index and EPISODE_CHANNEL not in self.index:
-            return None
+    def records(self, data: memoryview) -> memoryview:
+        """Return the records in the chunk, not checked yet."""
+        return data[self.content : self.content + self.size]
+
+    def checked(self, data: memoryview) -> memoryview:
+        """Return the records in the chunk, which match their checksum; zero would mean that there is none."""
+        records = self.records(data)
+        if not self.crc or zlib.crc32(records) != self.crc:
+            raise Unusual
+        return records
+
+    @property
+    def holds_episode(self) -> bool:
+        """Whether messages of ours are in it, and not other topics only."""
+        return STEP_CHANNEL in self.index or EPISODE_CHANNEL in self.index
+
+    def end(self, data: memoryview, records: memoryview) -> tuple[int, int]:
+        """Return the number of the one episode and where its end begins among the records."""
         place, count = self.index[EPISODE_CHANNEL]
         if count != 1:
             raise Unusual
-        end = self.content + int.from_bytes(data[place + 8 : place + 16], "little")
-        return int.from_bytes(data[end + _NUMBER - 4 : end + _NUMBER], "little"), end
+        end = int.from_bytes(data[place + 8 : place + 16], "little")
+        return int.from_bytes(records[end + _NUMBER - 4 : end + _NUMBER], "little"), end
+
+    def starts(self, data: memoryview) -> IntArray:
+        """Return where steps begin among the records."""
+        place, count = self.index[STEP_CHANNEL]
+        return np.frombuffer(data, _INT64, 2 * count, place)[1::2]
 
 
 @lru_cache(maxsize=16)
@@ -145,12 +165,7 @@ def list_episodes(data: memoryview) -> list[int]:
     statistics = next((body for opcode, _, body in summary_records(data) if opcode == _STATISTICS), b"")
     if int.from_bytes(statistics[:8], "little") != sum(count for chunk in chunks for _, count in chunk.index.values()):
         raise Unusual
-    return [end[0] for chunk in chunks if (end := chunk.end(data)) is not None]
-
-
-def intact(check: Check) -> bool:
-    """Whether bytes match their checksum; zero would mean that there is none."""
-    return check[1] != 0 and zlib.crc32(check[0]) == check[1]
+    return [chunk.end(data, chunk.records(data))[0] for chunk in chunks if chunk.holds_episode]
 
 
 class Locator:
@@ -161,35 +176,28 @@ class Locator:
         self.layout: np.dtype[Any] | None = None
         self._columns = columns
         self._images = images
-        self._picture = (0, 0, b"")  # height, width and what lies before the pixels
+        self._picture: PictureFormat | None = None  # of the steps' pictures, where they have some
 
     def locate(
-        self,
-        data: memoryview,
-        wanted: Collection[int] | None = None,
-        verify: Callable[[Callable[[Check], bool], list[Check]], Iterable[bool]] = map,
-    ) -> list[EpisodeBytes]:
-        """Return the episodes of a file, only the wanted ones if some are named.
+        self, data: memoryview, wanted: Collection[int] | None = None, mapping: Callable[..., Iterable[Any]] = map
+    ) -> Iterator[EpisodeBytes]:
+        """Yield the episodes of a file, only the wanted ones if some are named.
 
-        `verify` maps `intact` over the checks. Raises NOT_ORDINARY where the file is anything but ordinary.
+        `mapping` maps the check of a chunk over chunks. Raises NOT_ORDINARY where the file is anything but ordinary.
         """
-        found, checks = [], []
-        for chunk in _chunks(data):
-            end = chunk.end(data)
-            if end is not None and (wanted is None or end[0] in wanted):
-                checks.append((data[chunk.content : chunk.content + chunk.size], chunk.crc))
-                found.append(self._take(data, chunk, *end))
-        if not all(verify(intact, checks)):
-            raise Unusual
-        return found
+        chunks = [chunk for chunk in _chunks(data) if chunk.holds_episode]
+        if wanted is not None:
+            chunks = [chunk for chunk in chunks if chunk.end(data, chunk.records(data))[0] in wanted]
+        for chunk, inside in zip(chunks, mapping(lambda chunk: chunk.checked(data), chunks), strict=True):
+            yield self._take(data, chunk, inside)
 
-    def _take(self, data: memoryview, chunk: _Chunk, index: int, end: int) -> EpisodeBytes:
-        place, count = chunk.index[STEP_CHANNEL]
-        starts = np.frombuffer(data, _INT64, 2 * count, place)[1::2] + chunk.content
-        layout = self.layout or self._learn_layout(data, int(starts[0]))
-        steps = _windows(data, layout.itemsize, MESSAGE_HEAD.size)[starts]
-        images = self._pictures(data, starts) if self._images else None
-        message = bytes(data[end + MESSAGE_HEAD.size : _end_of(data, end)])
+    def _take(self, data: memoryview, chunk: _Chunk, records: memoryview) -> EpisodeBytes:
+        index, end = chunk.end(data, records)
+        starts = chunk.starts(data)
+        layout = self.layout or self._learn_layout(records, int(starts[0]))
+        steps = _windows(records, layout.itemsize, MESSAGE_HEAD.size)[starts]
+        images = self._pictures(records, starts) if self._images else None
+        message = bytes(records[end + MESSAGE_HEAD.size : _end_of(records, end)])
         return EpisodeBytes(index, steps, layout, message, images)
 
     def _learn_layout(self, data: memoryview, start: int) -> np.dtype[Any]:
@@ -205,21 +213,41 @@ class Locator:
         if self._images and parts("Step")[-1].kind is not Kind.PICTURE:
             raise Unusual  # below, pictures are what ends a record
         self.sizes = Sizes.of(step)
-        height, width, _ = (0, 0, 3) if step.image is None else step.image.shape
-        pixels = _end_of(data, start) - 3 * height * width
-        self._picture = height, width, bytes(data[pixels - _PICTURE_HEAD : pixels])
+        self._picture = None if step.image is None else PictureFormat.of(step.image)
         self.layout = max(layouts, key=lambda layout: layout.itemsize)
         return self.layout
 
-    def _pictures(self, data: memoryview, starts: IntArray) -> ByteArray | None:
-        """Return the pictures that end the records of steps; all are of the format that the first has."""
-        height, width, head = self._picture
-        size = len(head) + 3 * height * width
-        ends = starts + HEAD.size + _windows(data, 8, 1)[starts].view(_INT64)
-        pieces = _windows(data, size)[ends - size].view(np.uint8).reshape(len(starts), size)
-        if (pieces[:, : len(head)] != np.frombuffer(head, np.uint8)).any():
+    def _pictures(self, records: memoryview, starts: IntArray) -> Picture | None:
+        """Return the pictures of steps as one array; all are of the format that the first has, or there is none."""
+        kind = self._picture
+        places = _pixels(records, starts, kind)
+        if kind is None:
+            return None
+        stored = kind.dtype.newbyteorder("<")
+        pixels = _windows(records, _size_of(kind))[places].view(stored)
+        pictures = pixels.reshape(len(starts), *kind.shape).astype(kind.dtype, copy=False)
+        if kind.dtype.kind == "f" and not np.isfinite(pictures).all():
             raise Unusual
-        return pieces[:, len(head) :].reshape(-1, height, width, 3) if height else None
+        return pictures
+
+
+def _size_of(kind: PictureFormat) -> int:
+    return math.prod(kind.shape) * kind.dtype.itemsize
+
+
+def _pixels(records: memoryview, starts: IntArray, kind: PictureFormat | None) -> IntArray:
+    """Return where the pixels of steps begin, which end their records; Unusual where one is not of this format."""
+    ends = starts + HEAD.size + _windows(records, 8, 1)[starts].view(_INT64)
+    if kind is None:
+        expected, size = _NO_PICTURE, 0
+    else:
+        size = _size_of(kind)
+        encoding = kind.encoding.encode()
+        expected = _PICTURE_HEAD.pack(kind.width, len(encoding) + 1, encoding, size // kind.height, size)
+    heads = _windows(records, len(expected))[ends - size - len(expected)]
+    if (heads != np.frombuffer(expected, heads.dtype)).any():
+        raise Unusual
+    return np.asarray(ends - size, dtype=np.int64)
 
 
 def _end_of(data: memoryview, start: int) -> int:
