@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from lift_ros.array_types import BoolArray, IntArray
 from lift_ros.bags.arrays import OF_EPISODE, OF_STEP, EpisodeArrays, episodes_to_arrays, join, offsets_of
+from lift_ros.bags.chunks import NOT_ORDINARY
 from lift_ros.bags.contents import Sizes, seen_part
 from lift_ros.bags.mcap_records import file_bytes
-from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator, layout_of
+from lift_ros.bags.ordinary import EpisodeBytes, Locator, layout_of
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.configuration import nearest
