@@ -8,6 +8,7 @@ from lift_ros.bags.contents import seen_part
 from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.hindsight import hindsight
 from lift_ros.bags.loading import load_arrays
+from lift_ros.bags.pictures import PictureStore, store_episode_pictures, store_pictures
 from lift_ros.bags.reader import LeftOut, RunReader, read_run
 from lift_ros.bags.writer import RunWriter
 
@@ -17,6 +18,7 @@ __all__ = [
     "EpisodeArrays",
     "EpisodeError",
     "LeftOut",
+    "PictureStore",
     "RunReader",
     "RunWriter",
     "episodes_to_arrays",
@@ -24,4 +26,6 @@ __all__ = [
     "load_arrays",
     "read_run",
     "seen_part",
+    "store_episode_pictures",
+    "store_pictures",
 ]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.array_types import ByteArray, FloatArray, IntArray
+from lift_ros.array_types import ByteArray, FloatArray, IntArray, Picture
 from lift_ros.bags.contents import seen_part
 from lift_ros.bags.reader import LeftOut
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.messages.layout import prefix_dtype
+from lift_ros.positioning.pictures import PictureFormat
 
 # Which field of a message fills which array.
 OF_STEP = {
@@ -46,7 +47,7 @@ class EpisodeArrays:
     rewards: FloatArray  # [steps], NaN where unknown
     positions: FloatArray  # [steps, position size], no columns where unknown
     sources: ByteArray  # [steps], values of Source
-    images: ByteArray | None  # [steps, height, width, 3] where they were asked for and recorded
+    images: Picture | None  # [steps, height, width] or [steps, height, width, 3] where asked for and recorded
     offsets: IntArray  # [episodes + 1]
     final_observations: FloatArray  # [episodes, observation size]
     final_positions: FloatArray  # [episodes, position size]
@@ -145,13 +146,21 @@ def _stacked(parts: list[npt.NDArray[Any]], gaps: bool) -> npt.NDArray[Any]:
     return np.concatenate([part if part.shape[1] else np.full((len(part), width), np.nan) for part in parts])
 
 
-def _pictures(images: list[ByteArray | None]) -> ByteArray | None:
+def _pictures(images: list[Picture | None]) -> Picture | None:
     present = [image for image in images if image is not None]
     if not present:
         return None
     if len(present) != len(images):
         raise UserError(f"{len(images) - len(present)} of {len(images)} steps have no image; load without images.")
-    return np.stack(present)
+    return _end_to_end([image[None] for image in present])
+
+
+def _end_to_end(groups: Sequence[Picture]) -> Picture:
+    """Return groups of pictures as one array; none changes its type for that."""
+    kinds = {str(PictureFormat.of(group[0])): None for group in groups}
+    if len(kinds) > 1:
+        raise UserError(f"the steps have pictures of different formats: {', '.join(kinds)}; load their runs apart.")
+    return np.concatenate(groups)
 
 
 def join(parts: Sequence[EpisodeArrays], places: Sequence[IntArray]) -> EpisodeArrays:
@@ -171,7 +180,7 @@ def join(parts: Sequence[EpisodeArrays], places: Sequence[IntArray]) -> EpisodeA
     fields |= {name: joined(name, order) for name in (*OF_EPISODE, "goals", "episodes", "runs")}
     return EpisodeArrays(
         **fields,
-        images=np.concatenate(images)[rows] if images else None,
+        images=_end_to_end(images)[rows] if images else None,
         offsets=offsets_of(counts[order]),
         columns={name: _stacked([part.columns[name] for part in parts], True)[rows] for name in parts[0].columns},
     )

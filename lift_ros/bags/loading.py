@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from lift_ros.array_types import BoolArray, IntArray
 from lift_ros.bags.arrays import OF_EPISODE, OF_STEP, EpisodeArrays, episodes_to_arrays, join, offsets_of
+from lift_ros.bags.chunks import NOT_ORDINARY
 from lift_ros.bags.contents import Sizes, seen_part
 from lift_ros.bags.mcap_records import file_bytes
-from lift_ros.bags.ordinary import NOT_ORDINARY, EpisodeBytes, Locator, layout_of
+from lift_ros.bags.ordinary import EpisodeBytes, Locator, layout_of
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Mode, Outcome, Source, Step
 from lift_ros.configuration import nearest
@@ -121,7 +122,7 @@ class _Loader:
     def _load_file(self, item: _Wanted, pool: ThreadPoolExecutor | None = None) -> dict[int, EpisodeBytes]:
         try:
             data = file_bytes(item.path, whole=item.whole)
-            found = self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map)
+            found = list(self._locator.locate(data, None if item.whole else item.indices, pool.map if pool else map))
         except (OSError, *NOT_ORDINARY):
             return {}  # RunReader says what is wrong
         complete = [episode.index for episode in found] == sorted(item.indices)
@@ -183,8 +184,8 @@ def _decode(
     good &= (_sums(bad, offsets) == 0) & (ends["augmentations"] == _sums(augmented, offsets))
     good &= (ends["steps"] == counts) & (ends["episode"] == indices)
     pictures = [episode.images for episode in found]
-    shapes = [None if picture is None else picture.shape[1:] for picture in pictures]
-    good &= [shape == shapes[0] for shape in shapes]
+    kinds = [None if picture is None else (picture.dtype, picture.shape[1:]) for picture in pictures]
+    good &= [kind == kinds[0] for kind in kinds]
     rows = slice(None) if good.all() else np.repeat(good, counts)
     fields: dict[str, Any] = {name: column[rows] for name, column in steps.items()}
     fields |= {name: np.ascontiguousarray(ends[field][good]) for name, field in OF_EPISODE.items()}

@@ -33,6 +33,7 @@ CHECKSUM = 0x81
 BEGINS_CHUNK = (PLACEHOLDER, Opcode.CHUNK)
 _FOOTER_SIZE = HEAD.size + 20
 _LARGEST_CHUNK = 2**32
+_LARGEST_READ = 2**24  # bytes of a file that are held at once
 _IN_JOURNAL = {
     *(Opcode.HEADER, Opcode.METADATA, Opcode.CHUNK, Opcode.MESSAGE_INDEX, PLACEHOLDER),
     *(Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE, CHECKSUM),
@@ -307,12 +308,20 @@ def read_metadata(data: memoryview) -> dict[str, dict[str, str]]:
 
 
 def file_bytes(path: str | Path, *, whole: bool) -> memoryview:
-    """Return the bytes of a finished file; unless it is wanted whole, only those are read that are looked at."""
+    """Return the bytes of a finished file; those of a large one, or not wanted whole, are read when looked at."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
-        if whole or not size:
+        if (whole and size <= _LARGEST_READ) or not size:
             return memoryview(os.read(descriptor, size))
         return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ))
     finally:
         os.close(descriptor)
+
+
+def let_go(data: memoryview, begin: int, end: int) -> None:
+    """Give back the memory of a part of `file_bytes` that was looked at; a further look reads it again."""
+    if isinstance(data.obj, mmap.mmap):
+        begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin:
+            data.obj.madvise(mmap.MADV_DONTNEED, begin, end - begin)

@@ -7,54 +7,27 @@ which reads anything and names what is wrong.
 
 from __future__ import annotations
 
+import math
 import struct
-import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from mcap.opcode import Opcode
 
-from lift_ros.array_types import ByteArray, IntArray
-from lift_ros.bags.contents import Sizes, is_alike
-from lift_ros.bags.faults import UNREADABLE
-from lift_ros.bags.files import EPISODE, STEP, known_as
-from lift_ros.bags.mcap_records import (
-    CHUNK_HEAD,
-    HEAD,
-    INDEX_HEAD,
-    MAGIC,
-    MESSAGE_HEAD,
-    START,
-    START_UNCHECKED,
-    Announced,
-    records,
-    summary_records,
-)
-from lift_ros.collection.records import Step
+from lift_ros.array_types import IntArray, Picture
+from lift_ros.bags.chunks import INT64, EpisodeChunk, Unusual, end_of, episode_chunks
+from lift_ros.bags.contents import Sizes
+from lift_ros.bags.mcap_records import HEAD, MESSAGE_HEAD
+from lift_ros.collection.records import Episode, Step
 from lift_ros.messages.layout import Kind, parts, prefix_dtype
-from lift_ros.messages.records import decode_step
+from lift_ros.messages.records import decode_episode, decode_step
+from lift_ros.positioning.pictures import PictureFormat
 
-STEP_CHANNEL, EPISODE_CHANNEL = 1, 2
-_CHUNK, _INDEX, _STATISTICS, _DATA_END = map(
-    int, (Opcode.CHUNK, Opcode.MESSAGE_INDEX, Opcode.STATISTICS, Opcode.DATA_END)
-)
-_ANNOUNCED = 4  # records that announce our topics, a schema and a channel each
-_NUMBER = MESSAGE_HEAD.size + prefix_dtype("Episode", {}, "episode").itemsize  # where an end's episode number ends
-_INT64 = np.dtype("<i8")
-_PICTURE_HEAD = 24  # bytes before a picture's pixels that decide about their format
-
-Check = tuple[memoryview, int]  # bytes and their checksum
-
-
-class Unusual(ValueError):
-    """The file is not laid out as `RunWriter` lays it out."""
-
-
-NOT_ORDINARY = (ValueError, LookupError, struct.error, *UNREADABLE)  # what reading beyond the expected raises
+_PICTURE_HEAD = struct.Struct("<II8sII")  # before pixels: width, length of the encoding, encoding, row, pixels' size
+_NO_PICTURE = struct.pack("<III4sII", 0, 0, 1, b"", 0, 0)  # height and width 0, an empty encoding, no pixels
 
 
 @lru_cache(maxsize=64)
@@ -71,86 +44,7 @@ class EpisodeBytes:
     steps: npt.NDArray[np.void]
     layout: np.dtype[Any]
     end: bytes
-    images: ByteArray | None
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """Where a chunk's records begin, how long they are, and where the index of each channel's messages is."""
-
-    content: int
-    size: int
-    crc: int
-    index: dict[int, tuple[int, int]] = field(default_factory=dict)  # with the number of entries
-
-    def end(self, data: memoryview) -> tuple[int, int] | None:
-        """Return the number of the one episode and where its end begins; None where there are other topics only."""
-        if STEP_CHANNEL not in self.index and EPISODE_CHANNEL not in self.index:
-            return None
-        place, count = self.index[EPISODE_CHANNEL]
-        if count != 1:
-            raise Unusual
-        end = self.content + int.from_bytes(data[place + 8 : place + 16], "little")
-        return int.from_bytes(data[end + _NUMBER - 4 : end + _NUMBER], "little"), end
-
-
-@lru_cache(maxsize=16)
-def _announces_ours(head: bytes) -> bool:
-    """Whether a chunk's first records announce our topics; versions differ in their comments and constants alone."""
-    announced = Announced()
-    for opcode, _, body in records(memoryview(head), 0):
-        announced.note(opcode, body)
-    topics = {STEP_CHANNEL: STEP, EPISODE_CHANNEL: EPISODE}
-    return announced.topics.keys() == topics.keys() and all(
-        known_as(announced.topics[channel]) is topic and is_alike(announced.topics[channel], topic)
-        for channel, topic in topics.items()
-    )
-
-
-def _after(data: memoryview, start: int, count: int) -> int:
-    """Return where the last of so many records ends."""
-    for _ in range(count):
-        start = _end_of(data, start)
-    return start
-
-
-def _chunks(data: memoryview) -> list[_Chunk]:
-    """Return the chunks of a finished file."""
-    offset = next((len(start) for start in (START, START_UNCHECKED) if data[: len(start)] == start), 0)
-    if not offset or data[-8:] != MAGIC:
-        raise Unusual
-    chunks: list[_Chunk] = []
-    while (opcode := data[offset]) != _DATA_END:
-        length = HEAD.unpack_from(data, offset)[1]
-        if opcode == _CHUNK:
-            _, _, _, _, size, crc, compression, stored = CHUNK_HEAD.unpack_from(data, offset)
-            content = offset + CHUNK_HEAD.size
-            if compression or size != stored or length != CHUNK_HEAD.size - HEAD.size + size:
-                raise Unusual
-            if not chunks and not _announces_ours(bytes(data[content : _after(data, content, _ANNOUNCED)])):
-                raise Unusual
-            chunks.append(_Chunk(content, size, crc))
-        elif opcode == _INDEX:
-            _, _, channel, size = INDEX_HEAD.unpack_from(data, offset)
-            if size + 6 != length or size % 16 or channel in chunks[-1].index:
-                raise Unusual
-            chunks[-1].index[channel] = offset + INDEX_HEAD.size, size // 16
-        offset += HEAD.size + length
-    return chunks
-
-
-def list_episodes(data: memoryview) -> list[int]:
-    """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY."""
-    chunks = _chunks(data)
-    statistics = next((body for opcode, _, body in summary_records(data) if opcode == _STATISTICS), b"")
-    if int.from_bytes(statistics[:8], "little") != sum(count for chunk in chunks for _, count in chunk.index.values()):
-        raise Unusual
-    return [end[0] for chunk in chunks if (end := chunk.end(data)) is not None]
-
-
-def intact(check: Check) -> bool:
-    """Whether bytes match their checksum; zero would mean that there is none."""
-    return check[1] != 0 and zlib.crc32(check[0]) == check[1]
+    images: Picture | None
 
 
 class Locator:
@@ -161,39 +55,31 @@ class Locator:
         self.layout: np.dtype[Any] | None = None
         self._columns = columns
         self._images = images
-        self._picture = (0, 0, b"")  # height, width and what lies before the pixels
+        self._picture: PictureFormat | None = None  # of the steps' pictures, where they have some
 
     def locate(
-        self,
-        data: memoryview,
-        wanted: Collection[int] | None = None,
-        verify: Callable[[Callable[[Check], bool], list[Check]], Iterable[bool]] = map,
-    ) -> list[EpisodeBytes]:
-        """Return the episodes of a file, only the wanted ones if some are named.
+        self, data: memoryview, wanted: Collection[int] | None = None, mapping: Callable[..., Iterable[Any]] = map
+    ) -> Iterator[EpisodeBytes]:
+        """Yield the episodes of a file, only the wanted ones if some are named.
 
-        `verify` maps `intact` over the checks. Raises NOT_ORDINARY where the file is anything but ordinary.
+        `mapping` maps the check of a chunk over chunks. Raises NOT_ORDINARY where the file is anything but ordinary.
         """
-        found, checks = [], []
-        for chunk in _chunks(data):
-            end = chunk.end(data)
-            if end is not None and (wanted is None or end[0] in wanted):
-                checks.append((data[chunk.content : chunk.content + chunk.size], chunk.crc))
-                found.append(self._take(data, chunk, *end))
-        if not all(verify(intact, checks)):
-            raise Unusual
-        return found
+        chunks = episode_chunks(data, wanted)
+        for chunk, content in zip(chunks, mapping(EpisodeChunk.checked, chunks), strict=True):
+            yield self._take(chunk, content)
+            chunk.let_go()
 
-    def _take(self, data: memoryview, chunk: _Chunk, index: int, end: int) -> EpisodeBytes:
-        place, count = chunk.index[STEP_CHANNEL]
-        starts = np.frombuffer(data, _INT64, 2 * count, place)[1::2] + chunk.content
-        layout = self.layout or self._learn_layout(data, int(starts[0]))
-        steps = _windows(data, layout.itemsize, MESSAGE_HEAD.size)[starts]
-        images = self._pictures(data, starts) if self._images else None
-        message = bytes(data[end + MESSAGE_HEAD.size : _end_of(data, end)])
+    def _take(self, chunk: EpisodeChunk, records: memoryview) -> EpisodeBytes:
+        index, end = chunk.end(records)
+        starts = chunk.starts()
+        layout = self.layout or self._learn_layout(records, int(starts[0]))
+        steps = _windows(records, layout.itemsize, MESSAGE_HEAD.size)[starts]
+        images = self._pictures(records, starts) if self._images else None
+        message = bytes(records[end + MESSAGE_HEAD.size : end_of(records, end)])
         return EpisodeBytes(index, steps, layout, message, images)
 
     def _learn_layout(self, data: memoryview, start: int) -> np.dtype[Any]:
-        step = decode_step(data[start + MESSAGE_HEAD.size : _end_of(data, start)])
+        step = decode_step(data[start + MESSAGE_HEAD.size : end_of(data, start)])
         sizes: dict[str, int] = {}
         for name in Step.__slots__:
             value = getattr(step, name)
@@ -205,26 +91,58 @@ class Locator:
         if self._images and parts("Step")[-1].kind is not Kind.PICTURE:
             raise Unusual  # below, pictures are what ends a record
         self.sizes = Sizes.of(step)
-        height, width, _ = (0, 0, 3) if step.image is None else step.image.shape
-        pixels = _end_of(data, start) - 3 * height * width
-        self._picture = height, width, bytes(data[pixels - _PICTURE_HEAD : pixels])
+        self._picture = None if step.image is None else PictureFormat.of(step.image)
         self.layout = max(layouts, key=lambda layout: layout.itemsize)
         return self.layout
 
-    def _pictures(self, data: memoryview, starts: IntArray) -> ByteArray | None:
-        """Return the pictures that end the records of steps; all are of the format that the first has."""
-        height, width, head = self._picture
-        size = len(head) + 3 * height * width
-        ends = starts + HEAD.size + _windows(data, 8, 1)[starts].view(_INT64)
-        pieces = _windows(data, size)[ends - size].view(np.uint8).reshape(len(starts), size)
-        if (pieces[:, : len(head)] != np.frombuffer(head, np.uint8)).any():
-            raise Unusual
-        return pieces[:, len(head) :].reshape(-1, height, width, 3) if height else None
+    def _pictures(self, records: memoryview, starts: IntArray) -> Picture | None:
+        """Return the pictures of steps as one array; all are of the format that the first has, or there is none."""
+        kind = self._picture
+        places = _pixels(records, starts, kind)
+        if kind is None:
+            return None
+        pixels = _windows(records, _size_of(kind))[places].view(kind.dtype.newbyteorder("<"))
+        pictures = pixels.reshape(len(starts), *kind.shape).astype(kind.dtype, copy=False)
+        return _finite(pictures)
 
 
-def _end_of(data: memoryview, start: int) -> int:
-    """Return where a record ends."""
-    return start + HEAD.size + int(HEAD.unpack_from(data, start)[1])
+def episode_pictures(chunk: EpisodeChunk, content: memoryview) -> tuple[Episode, list[Picture]]:
+    """Return the end of the episode in a chunk, without steps, and its steps' pictures; bytes are not copied."""
+    starts, (_, end) = chunk.starts(), chunk.end(content)
+    first = decode_step(content[int(starts[0]) + MESSAGE_HEAD.size : end_of(content, int(starts[0]))])
+    if first.image is None or parts("Step")[-1].kind is not Kind.PICTURE:
+        raise Unusual
+    kind = PictureFormat.of(first.image)
+    stored, count = kind.dtype.newbyteorder("<"), math.prod(kind.shape)
+    aligned = kind.dtype.itemsize == 1
+    pixels = [np.frombuffer(content, stored, count, place) for place in _pixels(content, starts, kind).tolist()]
+    pictures = [_finite(each.reshape(kind.shape).astype(kind.dtype, copy=not aligned)) for each in pixels]
+    return decode_episode(content[end + MESSAGE_HEAD.size : end_of(content, end)]).episode, pictures
+
+
+def _finite(pictures: Picture) -> Picture:
+    if pictures.dtype.kind == "f" and not np.isfinite(pictures).all():
+        raise Unusual
+    return pictures
+
+
+def _size_of(kind: PictureFormat) -> int:
+    return math.prod(kind.shape) * kind.dtype.itemsize
+
+
+def _pixels(records: memoryview, starts: IntArray, kind: PictureFormat | None) -> IntArray:
+    """Return where the pixels of steps begin, which end their records; Unusual where one is not of this format."""
+    ends = starts + HEAD.size + _windows(records, 8, 1)[starts].view(INT64)
+    if kind is None:
+        expected, size = _NO_PICTURE, 0
+    else:
+        size = _size_of(kind)
+        encoding = kind.encoding.encode()
+        expected = _PICTURE_HEAD.pack(kind.width, len(encoding) + 1, encoding, size // kind.height, size)
+    heads = _windows(records, len(expected))[ends - size - len(expected)]
+    if (heads != np.frombuffer(expected, heads.dtype)).any():
+        raise Unusual
+    return np.asarray(ends - size, dtype=np.int64)
 
 
 def _windows(data: memoryview, width: int, offset: int = 0) -> npt.NDArray[np.void]:

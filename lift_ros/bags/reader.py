@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lift_ros.bags.chunks import NOT_ORDINARY, list_episodes
 from lift_ros.bags.contents import RawEpisode, Sizes, assemble, read_file, recovered
 from lift_ros.bags.faults import REMEDY, BagError, EpisodeError
 from lift_ros.bags.files import JOURNAL_SUFFIX, RunLock, first_episode_of, is_tail, list_run
 from lift_ros.bags.mcap_records import Announced, file_bytes
 from lift_ros.bags.metadata import FACTS_KEY, FILE_NAME, facts_from_text, facts_of_files, load_metadata
-from lift_ros.bags.ordinary import NOT_ORDINARY, list_episodes
 from lift_ros.collection.records import Episode
 from lift_ros.untrusted import brief
 

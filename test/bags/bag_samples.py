@@ -8,18 +8,29 @@ import numpy as np
 
 from lift_ros.bags import RunWriter
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source, Step
+from lift_ros.positioning.pictures import PictureFormat
 from lift_ros.seeds import generator
 
 TIME = 1_700_000_000_000_000_000
 
 
-def sample_episode(index: int, steps: int = 4, *, image: bool = False, seed: int = 0) -> Episode:
+def sample_picture(rng: np.random.Generator, encoding: str = "rgb8") -> np.ndarray:
+    """Return a picture of 5 rows and 4 columns; floats have a sign."""
+    kind = PictureFormat(5, 4, encoding)
+    if kind.dtype.kind == "f":
+        return rng.normal(size=kind.shape).astype(kind.dtype)
+    return rng.integers(0, np.iinfo(kind.dtype).max + 1, kind.shape, dtype=kind.dtype)
+
+
+def sample_episode(
+    index: int, steps: int = 4, *, image: bool = False, seed: int = 0, encoding: str = "rgb8"
+) -> Episode:
     """Return an episode whose every value is drawn at random from its index."""
     rng = generator(seed, "sample", index)
     start = TIME + index * 10**10
 
     def picture() -> np.ndarray | None:
-        return rng.integers(0, 256, (5, 4, 3), dtype=np.uint8) if image else None
+        return sample_picture(rng, encoding) if image else None
 
     def step(number: int) -> Step:
         augmented = bool(rng.integers(2))
@@ -59,10 +70,18 @@ def sample_episode(index: int, steps: int = 4, *, image: bool = False, seed: int
 
 
 def write_run(
-    path: Path, episodes: int = 3, steps: int = 4, *, per_file: int = 1, image: bool = False, first: int = 0
+    path: Path,
+    episodes: int = 3,
+    steps: int = 4,
+    *,
+    per_file: int = 1,
+    image: bool = False,
+    first: int = 0,
+    encoding: str = "rgb8",
 ) -> list[Episode]:
     """Record sample episodes into a run and return them."""
-    written = [sample_episode(index, steps, image=image) for index in range(first, first + episodes)]
+    numbers = range(first, first + episodes)
+    written = [sample_episode(index, steps, image=image, encoding=encoding) for index in numbers]
     with RunWriter(path, {"seed": 7, "scenario": "sample"}, per_file, sync=False, reserve=0) as writer:
         for episode in written:
             writer.write_episode(episode)

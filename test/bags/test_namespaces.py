@@ -9,9 +9,9 @@ import pytest
 from bag_samples import sample_episode
 
 from lift_ros.bags import BagError, RunReader, RunWriter, load_arrays, read_run
+from lift_ros.bags.chunks import list_episodes
 from lift_ros.bags.files import topics_of
 from lift_ros.bags.mcap_records import file_bytes
-from lift_ros.bags.ordinary import list_episodes
 from lift_ros.bags.replaying import recorded_topics
 from lift_ros.collection.records import Outcome, same
 from lift_ros.errors import UserError
