@@ -69,7 +69,9 @@ class LearnedPolicy:
         self.actor_layers = self._network(left, "actor", seen, self.action_size)
         both = seen + self.action_size
         self._critics = [self._network(left, f"critics.{k}", both, 1) for k in range(facts[4])]
-        self._coverage = self._region(left, self.observation_size if self.encoder is None else seen)
+        # Of an encoder's many features only the principal axes are watched.
+        watched = (self.observation_size, self.observation_size) if self.encoder is None else (seen, None)
+        self._coverage = self._region(left, *watched)
         if left:
             raise self._bad(f"tensor {min(left)!r} belongs to no part of the described network")
         action = self.act(self._nothing())
@@ -167,7 +169,8 @@ class LearnedPolicy:
         except UserError as error:
             raise self._bad(f"sees: {error}") from None
         if sight.values != bool(self.observation_size):
-            raise self._bad(f"it sees {sight}, but {self.observation_size} values")
+            allowed = "a whole number >= 1" if sight.values else "0"
+            raise self._bad(f"observation_size is {self.observation_size}; allowed: {allowed} for who sees {sight}")
         if sight.image != ("picture" in self.description):
             raise self._bad(f"it sees {sight}, which does not go with its description of pictures")
         return sight
@@ -221,10 +224,10 @@ class LearnedPolicy:
             )
         return layers
 
-    def _region(self, left: Tensors, size: int) -> tuple[Float32Array, Float32Array] | None:
+    def _region(self, left: Tensors, size: int, axes: int | None) -> tuple[Float32Array, Float32Array] | None:
         if coverage.MEAN not in left and coverage.WHITENING not in left:
             return None
-        return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, None)
+        return self._take(left, coverage.MEAN, size), self._take(left, coverage.WHITENING, size, axes)
 
     def _take(self, left: Tensors, name: str, *shape: int | None) -> Float32Array:
         """Return a tensor and remove it from those left; None stands for any size."""
