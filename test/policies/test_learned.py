@@ -109,7 +109,7 @@ def test_refuses_batches_of_another_size(policy: LearnedPolicy) -> None:
         ({"critics": -1}, "critics is -1"),
         ({"observation_size": 0}, "observation_size is 0; allowed: a whole number >= 1"),
         ({"algorithm": 5}, "algorithm is 5; allowed: text"),
-        ({"version": 2}, "model version 2"),
+        ({"version": 3}, "model version 3"),
     ],
 )
 def test_refuses_descriptions_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: str) -> None:
