@@ -115,7 +115,7 @@ setup(
     packages=find_packages(include=["lift_ros", "lift_ros.*"], exclude=["lift_ros.msg*"]),
     package_data={"": ["py.typed", "*.html", "*.yaml"]},
     install_requires=requirements("runtime.txt"),
-    extras_require={name: requirements(f"{name}.txt") for name in ("export", "tensorboard")},
+    extras_require={name: requirements(f"{name}.txt") for name in ("export", "optics", "tensorboard")},
     entry_points={"console_scripts": EXECUTABLES},
     distclass=BinaryDistribution,
     cmdclass={"build_py": BuildWithMessages},

@@ -67,7 +67,7 @@ class Dynamics:
         # A goal that is drawn anew lies in the middle at worst.
         goal = np.zeros(self.dim) if self.goal is None else np.array(self.goal)
         tried = np.random.default_rng(0).uniform(LOW, HIGH, (_TRIED_STARTS, self.dim))
-        distances = np.sqrt(np.sum((tried - goal) ** 2, axis=1))
+        distances = self.distance(tried, goal)
         if np.mean(distances > self.threshold) < _FEWEST_STARTS:
             most = float(np.quantile(distances, 1 - _FEWEST_STARTS))
             raise UserError(
@@ -90,5 +90,9 @@ class Dynamics:
         context = self.distortion.sample(rng, goal)
         while True:
             position = rng.uniform(LOW, HIGH, self.dim)
-            if float(np.sqrt(np.sum((position - goal) ** 2))) > self.threshold:
+            if self.distance(position, goal) > self.threshold:
                 return Beginning(position, goal, context)
+
+    def distance(self, positions: FloatArray, goal: FloatArray) -> FloatArray:
+        """Return how far positions, one or one per row, are from having arrived."""
+        return np.asarray(np.sqrt(np.sum((positions - goal) ** 2, axis=-1)))
