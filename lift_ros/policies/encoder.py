@@ -29,6 +29,7 @@ _PLAN_KEYS = {
     "kernels": Key(list, entries=int),
     "strides": Key(list, entries=int),
     "grid": Key(int, low=0, high=64),
+    "flat": Key(bool, False),
 }
 PER_MAP = 4  # features of a map beside its grid: column, row, spread and mass
 SMALL = 1e-6  # added to squares before their root is taken
@@ -48,6 +49,7 @@ class EncoderPlan:
     kernels: tuple[int, ...]
     strides: tuple[int, ...]
     grid: int  # cells along a side over which brightness is averaged besides; 0 for none
+    flat: bool = False  # as d3rlpy's encoder: no border around maps, ReLU behind all layers, and every pixel comes out
 
     def __post_init__(self) -> None:
         layers = len(self.maps)
@@ -63,6 +65,10 @@ class EncoderPlan:
         if any(kernel % 2 == 0 for kernel in self.kernels):
             raise UserError(f"encoder.kernels is {list(self.kernels)}; allowed: odd numbers")
         rows, columns = self.map_size
+        if min(rows, columns) < 1:
+            raise UserError(
+                f"encoder.kernels {list(self.kernels)} do not fit into pictures of {self.height}×{self.width}"
+            )
         if self.grid > min(rows, columns):
             raise UserError(
                 f"encoder.grid is {self.grid}; allowed: at most the side of the last maps, {rows}×{columns}"
@@ -85,14 +91,16 @@ class EncoderPlan:
     def map_size(self) -> tuple[int, int]:
         """Rows and columns of the last layer's maps."""
         rows, columns = self.height, self.width
-        for stride in self.strides:
-            rows, columns = -(-rows // stride), -(-columns // stride)
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            lost = kernel - 1 if self.flat else 0
+            rows, columns = -(-(rows - lost) // stride), -(-(columns - lost) // stride)
         return rows, columns
 
     @property
     def features(self) -> int:
         """How many numbers come out."""
-        return self.views * self.maps[-1] * (PER_MAP + self.grid**2)
+        rows, columns = self.map_size
+        return self.views * self.maps[-1] * (rows * columns if self.flat else PER_MAP + self.grid**2)
 
     def weight_shapes(self) -> list[tuple[int, int, int, int]]:
         """Return the shape of each layer's weight: outputs, inputs, kernel, kernel."""
@@ -121,10 +129,12 @@ class PictureEncoder:
         maps = np.ascontiguousarray(views).reshape(count * plan.views, plan.height, plan.width, plan.channels)
         last = len(self._layers) - 1
         for number, (weight, bias) in enumerate(self._layers):
-            maps = _convolve(maps, weight, bias, plan.kernels[number], plan.strides[number])
-            if number < last:
+            kernel = plan.kernels[number]
+            maps = _convolve(maps, weight, bias, kernel, plan.strides[number], 0 if plan.flat else kernel // 2)
+            if plan.flat or number < last:
                 np.maximum(maps, 0.0, out=maps)
-        return self._summary(maps).reshape(count, -1)
+        summary = maps.transpose(0, 3, 1, 2) if plan.flat else self._summary(maps)
+        return summary.reshape(count, -1)
 
     def _summary(self, maps: Float32Array) -> Float32Array:
         """Return column, row, spread and mass of each map (rows, height, width, n), then the grid of masses."""
@@ -141,12 +151,13 @@ class PictureEncoder:
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def _convolve(maps: Float32Array, weight: Float32Array, bias: Float32Array, kernel: int, stride: int) -> Float32Array:
-    """Return a convolution with zeros around the maps (count, rows, columns, channels)."""
-    border = kernel // 2
+def _convolve(
+    maps: Float32Array, weight: Float32Array, bias: Float32Array, kernel: int, stride: int, border: int
+) -> Float32Array:
+    """Return a convolution with a border of zeros around the maps (count, rows, columns, channels)."""
     padded = np.zeros((len(maps), maps.shape[1] + 2 * border, maps.shape[2] + 2 * border, maps.shape[3]), np.float32)
     padded[:, border : border + maps.shape[1], border : border + maps.shape[2]] = maps
-    rows, columns = (-(-size // stride) for size in maps.shape[1:3])
+    rows, columns = (-(-(size + 2 * border - kernel + 1) // stride) for size in maps.shape[1:3])
     # A row of a window lies in one piece, so that windows are copied piece by piece.
     shape = (len(maps), rows, columns, kernel, kernel * maps.shape[3])
     picture, row, column, value = padded.strides

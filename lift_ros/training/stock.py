@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from lift_ros.errors import UserError
 from lift_ros.lazy import quietly
+from lift_ros.policies.encoder import EncoderPlan
 from lift_ros.policies.model_file import Tensors
+from lift_ros.policies.preprocessing import Preprocessing
+from lift_ros.seeds import generator
 from lift_ros.shortcuts.sampler import ShortcutBatch
 from lift_ros.training.dense import name_layers
 from lift_ros.training.learners import Learner
 from lift_ros.training.options import TrainingOptions
+from lift_ros.training.picture_batches import PictureBatches
+from lift_ros.training.picture_learner import make_plan
 
 with quietly():
     import d3rlpy
@@ -56,26 +63,43 @@ class StockLearner(Learner):
 
     random_name = "random"
 
-    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+    def __init__(
+        self,
+        options: TrainingOptions,
+        observation_size: int,
+        action_size: int,
+        pictures: PictureBatches | None = None,
+    ) -> None:
+        """With pictures d3rlpy's own pixel encoder sees them, one for the actor and one for each critic."""
         super().__init__(torch.default_generator)
         if options.algorithm not in algorithm_names():
             raise UserError(
                 f"there is no algorithm {options.algorithm!r}; choose CQL or from {', '.join(algorithm_names())}"
             )
-        self._name = options.algorithm
-        self.algorithm = _configure(options).create(device="cpu")
-        self.algorithm.create_impl((observation_size,), action_size)
+        self._name, self._seed = options.algorithm, options.seed
+        self._pictures = pictures
+        self.plan = None if pictures is None else pixel_plan(options, pictures.preprocessing)
+        if self.plan is not None and observation_size:
+            raise UserError(
+                f"{options.algorithm} of d3rlpy sees pictures or values, not both; choose CQL or clone, or let "
+                "sees.augmentor be 'image'"
+            )
+        self._shape: tuple[int, ...] = (observation_size,)
+        if self.plan is not None:
+            self._shape = (self.plan.channels, self.plan.height, self.plan.width)
+        self.algorithm = _configure(options, self.plan).create(device="cpu")
+        self.algorithm.create_impl(self._shape, action_size)
         self._impl: Any = self.algorithm.impl
-        self._observation_size = observation_size
         self.networks()  # refuses what cannot be exported before any work is done
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Hand the mini-batch to d3rlpy's own update."""
+        observations, next_observations = self._seen(batch)
         stock = TorchMiniBatch(
-            observations=torch.from_numpy(batch.observations),
+            observations=observations,
             actions=torch.from_numpy(batch.actions),
             rewards=torch.from_numpy(batch.rewards),
-            next_observations=torch.from_numpy(batch.next_observations),
+            next_observations=next_observations,
             next_actions=torch.from_numpy(batch.next_actions),
             returns_to_go=torch.from_numpy(batch.returns),
             terminals=torch.from_numpy(batch.terminals),
@@ -86,6 +110,14 @@ class StockLearner(Learner):
         self._updates += 1
         return {name: float(value) for name, value in losses.items()}
 
+    def _seen(self, batch: ShortcutBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._pictures is None:
+            return torch.from_numpy(batch.observations), torch.from_numpy(batch.next_observations)
+        rng = generator(self._seed, "shifts", self._updates)
+        before = self._pictures.before(batch.starts, rng)
+        after = self._pictures.after(batch.starts, batch.offsets, rng)
+        return torch.from_numpy(before).permute(0, 3, 1, 2), torch.from_numpy(after).permute(0, 3, 1, 2)
+
     def networks(self) -> Tensors:
         """Return actor and critics; refuse an actor that does not answer like the plain network it is written as."""
         modules = self._impl.modules
@@ -94,8 +126,11 @@ class StockLearner(Learner):
             raise self._not_plain()
         head = policy._mu if isinstance(policy, NormalPolicy) else policy._fc
         layers = [*_linear_layers(policy._encoder), head]
-        self._compare(layers)
+        convolutions = [part for part in policy._encoder.modules() if isinstance(part, torch.nn.Conv2d)]
+        self._compare(convolutions, layers)
         tensors = name_layers("actor", map(_split, layers))
+        if convolutions:  # those of the critics are others, which a model file has no place for
+            return tensors | name_layers("encoder", map(_split, convolutions))
         functions = getattr(modules, "q_funcs", [])
         continuous = [function for function in functions if isinstance(function, ContinuousMeanQFunction)]
         for index, function in enumerate(continuous):
@@ -131,11 +166,14 @@ class StockLearner(Learner):
                         found[f"{name}.{index}.{key}"] = value
         return found
 
-    def _compare(self, layers: list[torch.nn.Linear]) -> None:
-        probe = torch.linspace(-1.0, 1.0, _TRIALS * self._observation_size).view(_TRIALS, -1)
+    def _compare(self, convolutions: list[torch.nn.Conv2d], layers: list[torch.nn.Linear]) -> None:
+        probe = torch.linspace(-1.0, 1.0, _TRIALS * math.prod(self._shape)).view(_TRIALS, *self._shape)
         random_state = torch.get_rng_state()
         with torch.no_grad():
             hidden = probe
+            for convolution in convolutions:
+                hidden = torch.relu(convolution(hidden))
+            hidden = hidden.flatten(start_dim=1)
             for layer in layers[:-1]:
                 hidden = torch.relu(layer(hidden))
             ours = torch.tanh(layers[-1](hidden))
@@ -151,11 +189,20 @@ class StockLearner(Learner):
         )
 
 
-def _configure(options: TrainingOptions) -> Any:
+def pixel_plan(options: TrainingOptions, preprocessing: Preprocessing) -> EncoderPlan:
+    """Return d3rlpy's pixel encoder with our kernels and strides; views side by side are one picture to it."""
+    ours = make_plan(options, preprocessing)
+    return replace(ours, width=ours.width * ours.views, views=1, grid=0, flat=True)
+
+
+def _configure(options: TrainingOptions, plan: EncoderPlan | None) -> Any:
     kind = getattr(d3rlpy.algos, f"{options.algorithm}Config")
     fields = {entry.name for entry in dataclasses.fields(kind)}
     values = {theirs: getattr(options, ours) for ours, theirs in _NAMES.items() if theirs in fields}
     encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=list(options.hidden))
+    if plan is not None:
+        filters = [list(layer) for layer in zip(plan.maps, plan.kernels, plan.strides, strict=True)]
+        encoder = d3rlpy.models.PixelEncoderFactory(filters=filters, feature_size=options.hidden[-1])
     values.update({name: encoder for name in fields if name.endswith("encoder_factory")})
     if "learning_rate" in fields:
         values["learning_rate"] = options.actor_learning_rate
@@ -176,5 +223,6 @@ def _linear_layers(encoder: torch.nn.Module) -> list[torch.nn.Linear]:
     return [part for part in encoder.modules() if isinstance(part, torch.nn.Linear)]
 
 
-def _split(layer: torch.nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+def _split(layer: torch.nn.Linear | torch.nn.Conv2d) -> tuple[torch.Tensor, torch.Tensor]:
+    assert layer.bias is not None
     return layer.weight, layer.bias

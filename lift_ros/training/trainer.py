@@ -324,8 +324,8 @@ class _Run:
         if self._pictures is None:
             return {}
         about = {"picture": self._pictures.preprocessing.description()}
-        if isinstance(self._learner, PictureLearner):
-            about["encoder"] = self._learner.plan.as_dict()
+        if (plan := getattr(self._learner, "plan", None)) is not None:
+            about["encoder"] = plan.as_dict()
         return about
 
 
@@ -340,7 +340,7 @@ def _make_learner(
         return CloneLearner(options, inputs, action_size)
     from lift_ros.training.stock import StockLearner  # here, since d3rlpy is slow to come
 
-    return StockLearner(options, inputs, action_size)
+    return StockLearner(options, inputs, action_size, pictures)
 
 
 def _mix(running: dict[str, float], losses: Mapping[str, float], done: int) -> None:
