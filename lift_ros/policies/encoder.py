@@ -30,9 +30,11 @@ _PLAN_KEYS = {
     "strides": Key(list, entries=int),
     "grid": Key(int, low=0, high=64),
     "flat": Key(bool, False),
+    "readout": Key(list, [], entries=int),
 }
 PER_MAP = 4  # features of a map beside its grid: column, row, spread and mass
 SMALL = 1e-6  # added to squares before their root is taken
+DARK = 0.01  # added to brightness before its logarithm is taken, by which sizes and distances go
 
 ConvolutionLayer = tuple[Float32Array, Float32Array]  # weight as (kernel · kernel · inputs, outputs), bias
 
@@ -50,6 +52,7 @@ class EncoderPlan:
     strides: tuple[int, ...]
     grid: int  # cells along a side over which brightness is averaged besides; 0 for none
     flat: bool = False  # as d3rlpy's encoder: no border around maps, ReLU behind all layers, and every pixel comes out
+    readout: tuple[int, ...] = ()  # widths of dense layers on the features, the last of what networks are given
 
     def __post_init__(self) -> None:
         layers = len(self.maps)
@@ -62,6 +65,8 @@ class EncoderPlan:
                 )
             if not all(low <= number <= high for number in numbers):
                 raise UserError(f"encoder.{name} is {list(numbers)}; allowed: whole numbers from {low} to {high}")
+        if len(self.readout) > _MOST_LAYERS or not all(1 <= width <= _MOST_CHANNELS for width in self.readout):
+            raise UserError(f"encoder.readout is {list(self.readout)}; allowed: widths from 1 to {_MOST_CHANNELS}")
         if any(kernel % 2 == 0 for kernel in self.kernels):
             raise UserError(f"encoder.kernels is {list(self.kernels)}; allowed: odd numbers")
         rows, columns = self.map_size
@@ -98,9 +103,18 @@ class EncoderPlan:
 
     @property
     def features(self) -> int:
-        """How many numbers come out."""
+        """How many numbers the maps are summed up in."""
         rows, columns = self.map_size
         return self.views * self.maps[-1] * (rows * columns if self.flat else PER_MAP + self.grid**2)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers networks are given."""
+        return self.readout[-1] if self.readout else self.features
+
+    def readout_shapes(self) -> list[tuple[int, int]]:
+        """Return the shape of each weight of the readout: outputs, inputs."""
+        return [(after, before) for before, after in pairwise((self.features, *self.readout))]
 
     def weight_shapes(self) -> list[tuple[int, int, int, int]]:
         """Return the shape of each layer's weight: outputs, inputs, kernel, kernel."""
@@ -111,9 +125,15 @@ class EncoderPlan:
 class PictureEncoder:
     """Computes the features of pictures with numpy."""
 
-    def __init__(self, plan: EncoderPlan, layers: list[tuple[Float32Array, Float32Array]]) -> None:
-        """Take weights (outputs, inputs, kernel, kernel) and biases, one pair per layer."""
+    def __init__(
+        self,
+        plan: EncoderPlan,
+        layers: list[tuple[Float32Array, Float32Array]],
+        readout: list[tuple[Float32Array, Float32Array]],
+    ) -> None:
+        """Take weights (outputs, inputs, kernel, kernel), those of the readout (outputs, inputs), and biases."""
         self.plan = plan
+        self._readout = [(np.ascontiguousarray(weight.T), bias) for weight, bias in readout]
         self._layers: list[ConvolutionLayer] = [
             (np.ascontiguousarray(weight.transpose(2, 3, 1, 0)).reshape(-1, weight.shape[0]), bias)
             for weight, bias in layers
@@ -136,6 +156,12 @@ class PictureEncoder:
         summary = maps.transpose(0, 3, 1, 2) if plan.flat else self._summary(maps)
         return summary.reshape(count, -1)
 
+    def read(self, features: Float32Array) -> Float32Array:
+        """Return what networks are given for features, one per row."""
+        for number, (weight, bias) in enumerate(self._readout):
+            features = (np.maximum(features, 0.0) if number else features) @ weight + bias
+        return features
+
     def _summary(self, maps: Float32Array) -> Float32Array:
         """Return column, row, spread and mass of each map (rows, height, width, n), then the grid of masses."""
         flat = maps.reshape(len(maps), -1, maps.shape[3])
@@ -145,9 +171,9 @@ class PictureEncoder:
         square = np.square(self._places).sum(axis=0) @ weights
         spread = np.sqrt(np.maximum(square - np.square(place).sum(axis=1), 0.0) + SMALL)
         bright = np.maximum(flat, 0.0)
-        parts = [place.reshape(len(maps), -1), spread, bright.mean(axis=1)]
+        parts = [place.reshape(len(maps), -1), spread, np.log(bright.mean(axis=1) + DARK)]
         if self._cells is not None:
-            parts.append((self._cells @ bright).reshape(len(maps), -1))
+            parts.append(np.log(self._cells @ bright + DARK).reshape(len(maps), -1))
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,15 @@ class LearnedPolicy:
         self.inputs = self._inputs(left)
         self._as_given = not (self.inputs.is_scaled or self.inputs.switches.size)
         self.preprocessing, self.encoder = self._eyes(left)
-        seen = self.inputs.size + (0 if self.encoder is None else self.encoder.plan.features)
+        seen = self.inputs.size + (0 if self.encoder is None else self.encoder.plan.outputs)
         # Weights as (inputs, outputs) and biases, in order; all but the last are followed by ReLU.
         self.actor_layers = self._network(left, "actor", seen, self.action_size)
         both = seen + self.action_size
         self._critics = [self._network(left, f"critics.{k}", both, 1) for k in range(facts[4])]
         # Of an encoder's many features only the principal axes are watched.
-        watched = (self.observation_size, self.observation_size) if self.encoder is None else (seen, None)
+        watched: tuple[int, int | None] = (self.observation_size, self.observation_size)
+        if self.encoder is not None:
+            watched = self.inputs.size + self.encoder.plan.features, None
         self._coverage = self._region(left, *watched)
         if left:
             raise self._bad(f"tensor {min(left)!r} belongs to no part of the described network")
@@ -84,7 +86,7 @@ class LearnedPolicy:
     def act(self, observation: Any) -> FloatArray:
         """Return the action for one observation, inside the ball of the action radius."""
         if self.encoder is not None:
-            return np.asarray(self._drive(self._features(observation))[0])
+            return np.asarray(self._drive(self._read(self._features(observation)))[0])
         return self._drive(self._vector(observation, 1))
 
     def act_batch(self, observations: FloatArray) -> FloatArray:
@@ -93,7 +95,7 @@ class LearnedPolicy:
 
     def act_on(self, values: Float32Array, kept: Picture) -> FloatArray:
         """Return one action per row of values and of pictures, both as training keeps them."""
-        return self._drive(self.look(values, kept))
+        return self._drive(self._read(self._look(values, kept)))
 
     def covers(self, observation: Any) -> bool:
         """Whether the training data cover an observation; a model that does not say (0.1.0) takes all for covered."""
@@ -102,11 +104,17 @@ class LearnedPolicy:
         seen = np.asarray(observation, dtype=np.float32) if self.encoder is None else self._features(observation)[0]
         return coverage.is_covered(seen, *self._coverage)
 
-    def look(self, values: Float32Array, kept: Picture) -> Float32Array:
-        """Return what the networks are given for values and pictures as training keeps them, one per row."""
+    def _look(self, values: Float32Array, kept: Picture) -> Float32Array:
+        """Return features of pictures as training keeps them, and beside them the inputs for values, one per row."""
         assert self.encoder is not None and self.preprocessing is not None
         seen = self.encoder.features(self.preprocessing.scaled(kept))
         return np.concatenate([seen, self.inputs.of(values)], axis=1) if values.shape[1] else seen
+
+    def _read(self, seen: Float32Array) -> Float32Array:
+        """Return what the networks are given for features and inputs."""
+        assert self.encoder is not None
+        features = self.encoder.plan.features
+        return np.concatenate([self.encoder.read(seen[:, :features]), seen[:, features:]], axis=1)
 
     @property
     def knows_coverage(self) -> bool:
@@ -146,7 +154,7 @@ class LearnedPolicy:
         return self._seen(values)
 
     def _features(self, observation: Any) -> Float32Array:
-        """Return what the networks are given for one observation with a picture, as the only row."""
+        """Return the features and inputs for one observation with a picture, as the only row."""
         assert self.preprocessing is not None
         values, picture = observation if isinstance(observation, Seen) else (np.empty(0), observation)
         if isinstance(observation, Seen) != self.sight.values or len(values) != self.observation_size:
@@ -154,7 +162,7 @@ class LearnedPolicy:
                 f"the model {self._source} sees {self.sight} with {self.observation_size} values; got {len(values)} of "
                 "them; use it with the plant it was trained for"
             )
-        return self.look(np.asarray(values, dtype=np.float32)[None], self.preprocessing.of(np.asarray(picture))[None])
+        return self._look(np.asarray(values, dtype=np.float32)[None], self.preprocessing.of(np.asarray(picture))[None])
 
     def _drive(self, inputs: Float32Array) -> FloatArray:
         """Return the actor's answer to what the networks are given."""
@@ -188,11 +196,15 @@ class LearnedPolicy:
         height, width, channels = preprocessing.shape
         if (height, width, channels) != (plan.height, plan.views * plan.width, plan.channels):
             raise self._bad(f"its encoder is not made for pictures of shape {preprocessing.shape}")
-        layers = [
-            (self._take(left, f"encoder.{k}.weight", *shape), self._take(left, f"encoder.{k}.bias", shape[0]))
-            for k, shape in enumerate(plan.weight_shapes())
-        ]
-        return preprocessing, PictureEncoder(plan, layers)
+        shapes: dict[str, Sequence[tuple[int, ...]]] = {"encoder": plan.weight_shapes(), "readout": plan.readout_shapes()}
+        layers = {
+            name: [
+                (self._take(left, f"{name}.{k}.weight", *shape), self._take(left, f"{name}.{k}.bias", shape[0]))
+                for k, shape in enumerate(each)
+            ]
+            for name, each in shapes.items()
+        }
+        return preprocessing, PictureEncoder(plan, layers["encoder"], layers["readout"])
 
     def _nothing(self) -> Any:
         """Return an observation of zeros, to try the model with."""

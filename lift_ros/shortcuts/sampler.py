@@ -122,6 +122,14 @@ class ShortcutSampler:
         self._before_ahead = self._rng.bit_generator.state
         self._used = 0
 
+    def ways_left(self) -> Float32Array:
+        """Return for every step the one action that would lead to the end of its episode, however long it is."""
+        steps = np.diff(self._offsets)
+        episode = np.repeat(np.arange(len(steps)), steps)
+        last = self._offsets[1:] + np.arange(len(steps))
+        chords = self._nodes.sums[last[episode]] - self._nodes.sums[np.arange(len(episode)) + episode]
+        return _float32(self._nodes.actions(chords))
+
     def sample(self, batch: int) -> ShortcutBatch:
         """Return the next mini-batch."""
         if batch < 1:

@@ -305,7 +305,7 @@ class CQL:
             self.slopes.copy_(self._actor_pass.by_inputs(first, slice(0, self._observation_size)))
             for critic in self.critics:
                 assert critic.slopes is not None
-                self.slopes.add_(critic.slopes, alpha=self._options.critic_share)
+                self.slopes.add_(critic.slopes)
         self.actor_adam.step(self.actor_gradient.values, rate_factor * self._options.actor_learning_rate)
         return float((temperature * log_probability - values).mean()) + pull.loss
 

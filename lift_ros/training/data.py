@@ -39,6 +39,7 @@ class TrainingData:
     episodes: int
     labelled: int  # episodes whose rewards were found in hindsight
     left_out: dict[str, int]  # episodes that have no reward, by reason
+    arrived: npt.NDArray[np.bool_]  # whether each piece reached its goal, the last one or one in passing
     picture_rows: IntArray | None = None  # where the picture of each step lies in a store of them
 
     def facts(self) -> dict[str, Any]:
@@ -131,6 +132,7 @@ def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> Trai
         episodes=int(keep.sum()),
         labelled=int(labels.labelled.sum()),
         left_out=left_out,
+        arrived=np.insert(arrays.terminated[keep], places, True),
         picture_rows=None if pictures is None else pictures[rows],
     )
     for name in ("observations", "actions", "rewards", "final_observations"):

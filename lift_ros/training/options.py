@@ -17,9 +17,11 @@ from lift_ros.untrusted import LARGEST_MODEL, brief
 
 _MOST_LAYERS = 32
 _WIDTH = Key(int, low=1, high=65536)
+_MAY_BE_EMPTY = {"readout"}
 WIDTHS = {
     "hidden": "Widths of the networks' hidden layers; on the command line 64x64.",
     "maps": "Maps of each convolution of an encoder of pictures; on the command line 16x32.",
+    "readout": "Widths of hidden layers between an encoder's features and the offset that it learns to see.",
 }
 _LARGEST = 2**53  # whole numbers up to here survive JSON
 
@@ -78,14 +80,16 @@ class TrainingOptions:
     )
     # what pictures need; nobody else heeds it
     maps: tuple[int, ...] = (16, 32, 32)
+    readout: tuple[int, ...] = ()
     grid: int = _option(
         0, "Cells along a side over which an encoder averages its maps besides; 0 for none.", low=0, high=64
     )
+    jitter: float = _option(0.05, "Share by which brightness and contrast are changed at random.", low=0, high=1)
     shift: int = _option(4, "Pixels by which pictures are moved at random in training.", low=0, high=64)
-    encoder_learning_rate: float = _option(1e-3, "Learning rate of the encoder of pictures.", above=0)
-    critic_share: float = _option(
-        0.1, "How much the encoder of pictures learns from the critics, beside the actor.", low=0
-    )
+    encoder_learning_rate: float = _option(3e-3, "Learning rate of the encoder of pictures.", above=0)
+    landing: bool = _option(False, "Whether last steps are lengthened to recorded goals.")
+    seeing: float = _option(1.0, "How strongly an encoder learns to see the way that is left to the goal.", low=0)
+    eye_share: float = _option(0.1, "How much an encoder learns from the losses of actor and critics besides.", low=0)
     picture_memory: int = _option(
         2**31, "Bytes of pictures kept in memory; more are read from a file.", low=0, high=_LARGEST
     )
@@ -134,6 +138,14 @@ OPTION_KEYS: dict[str, Key] = {
     **{entry.name: entry.metadata["key"] for entry in dataclasses.fields(TrainingOptions) if entry.metadata},
 }
 
+# What is chosen for models that see pictures, on top of any preset.
+FOR_PICTURES: dict[str, Any] = {
+    "updates": 1500,
+    "batch_size": 64,
+    "landing": True,
+    "actor_learning_rate": 2e-3,
+    "critic_learning_rate": 2e-3,
+}
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
     "paper": {
@@ -155,6 +167,8 @@ def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any)
     if name not in PRESETS:
         raise UserError(f"there is no preset {name!r}; choose from {', '.join(PRESETS)}")
     options = TrainingOptions(**PRESETS[name])
+    if scenario is not None and scenario.model_sight.image:
+        options = options.replaced(FOR_PICTURES)
     if scenario is not None:
         options = options.replaced({key: value for key, value in scenario.training.items() if value is not None})
     return options.replaced(changes)
@@ -183,11 +197,11 @@ def width_keys() -> dict[str, Key]:
 def _widths(name: str, value: Any) -> tuple[int, ...]:
     """Return the widths of layers, given as numbers or as text like 64x64."""
     try:
-        parts = map(int, value.replace("x", ",").split(",")) if isinstance(value, str) else value
+        parts = map(int, value.replace("x", ",").split(",") if value else ()) if isinstance(value, str) else value
         widths = tuple(_WIDTH.convert(part) for part in parts)
     except (TypeError, ValueError):
         widths = ()
-    if not 1 <= len(widths) <= _MOST_LAYERS:
+    if not (widths or name in _MAY_BE_EMPTY) or len(widths) > _MOST_LAYERS:
         raise UserError(
             f"{name} is {brief(value)}; allowed: one width or up to {_MOST_LAYERS}, each {_WIDTH.allowed()}"
         )

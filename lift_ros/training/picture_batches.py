@@ -27,18 +27,20 @@ class Pictures(Protocol):
 class PictureBatches:
     """Gives the pictures before and after shortcuts; `rows` says where the picture of each step lies in the store."""
 
-    def __init__(self, store: Pictures, rows: IntArray, preprocessing: Preprocessing, shift: int) -> None:
+    def __init__(
+        self, store: Pictures, rows: IntArray, preprocessing: Preprocessing, shift: int, jitter: float
+    ) -> None:
         self._store, self._rows = store, rows
         self.preprocessing = preprocessing
-        self._shift = shift
+        self._shift, self._jitter = shift, jitter
 
     def before(self, starts: IntArray, rng: np.random.Generator) -> Float32Array:
         """Return what was seen at these steps."""
-        return self._shifted(self._rows[starts], rng)
+        return self._changed(self._rows[starts], rng)
 
     def after(self, starts: IntArray, offsets: IntArray, rng: np.random.Generator) -> Float32Array:
         """Return what was seen so many steps later: behind each step's picture lies the one that it led to."""
-        return self._shifted(self._rows[starts + offsets - 1] + 1, rng)
+        return self._changed(self._rows[starts + offsets - 1] + 1, rng)
 
     def every(self, most: int) -> Iterator[tuple[IntArray, Float32Array]]:
         """Yield at most so many steps, evenly spread, in blocks, with what was seen there."""
@@ -47,25 +49,29 @@ class PictureBatches:
             block = steps[begin : begin + _BLOCK]
             yield block, self.preprocessing.scaled(self._store.take(self._rows[block]))
 
-    def _shifted(self, rows: IntArray, rng: np.random.Generator) -> Float32Array:
-        """Return pictures, each view of each moved by up to `shift` pixels; what comes in repeats the border.
+    def _changed(self, rows: IntArray, rng: np.random.Generator) -> Float32Array:
+        """Return pictures that are shifted and lit otherwise, which mean the same.
 
-        A picture that is shifted means the same: what counts is where things are to each other. So networks learn that
-        from hundreds of pictures, instead of the pictures by heart.
+        So networks learn from hundreds of pictures what things are to each other, instead of the pictures by heart.
         """
         kept = self._store.take(rows)
-        shift = self._shift
-        if shift:
-            views = self.preprocessing.settings.views
-            count, height, width, channels = kept.shape
-            split = kept.reshape(count, height, views, width // views, channels)
-            border = ((0, 0), (shift, shift), (0, 0), (shift, shift), (0, 0))
-            padded = np.pad(split, border, mode="edge")
-            places = rng.integers(0, 2 * shift + 1, size=(count, views, 2)).tolist()
-            moved = np.empty_like(split)
-            for number in range(count):
-                for view, (down, right) in enumerate(places[number]):
-                    part = padded[number, down : down + height, view, right : right + width // views]
-                    moved[number, :, view] = part
-            kept = moved.reshape(kept.shape)
-        return self.preprocessing.scaled(kept)
+        pictures = self.preprocessing.scaled(self._shifted(kept, rng) if self._shift else kept)
+        if self._jitter:
+            contrast, light = self._jitter * rng.uniform(-1.0, 1.0, (2, len(pictures), 1, 1, 1)).astype(np.float32)
+            pictures *= 1.0 + contrast
+            pictures += 0.5 * light
+        return pictures
+
+    def _shifted(self, kept: Picture, rng: np.random.Generator) -> Picture:
+        """Return pictures, each view of each moved by up to `shift` pixels; what comes in repeats the border."""
+        shift, views = self._shift, self.preprocessing.settings.views
+        count, height, width, channels = kept.shape
+        split = kept.reshape(count, height, views, width // views, channels)
+        border = ((0, 0), (shift, shift), (0, 0), (shift, shift), (0, 0))
+        padded = np.pad(split, border, mode="edge")
+        places = rng.integers(0, 2 * shift + 1, size=(count, views, 2)).tolist()
+        moved = np.empty_like(split)
+        for number in range(count):
+            for view, (down, right) in enumerate(places[number]):
+                moved[number, :, view] = padded[number, down : down + height, view, right : right + width // views]
+        return moved.reshape(kept.shape)

@@ -1,4 +1,9 @@
-"""Learning from pictures: an encoder before our learners, which see its features as observations."""
+"""Learning from pictures: an encoder learns to see the way that is left, and a learner of ours drives by what it sees.
+
+What is left of an episode's way is known in hindsight at every step: the one action that would lead to its end. An
+encoder that tells it is all that a learner needs, and since it passes on nothing else, the learner cannot mistake
+habits of the routine (while it moves along z, x and y are done) for what is to be done.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lift_ros.array_types import Float32Array
+from lift_ros.array_types import BoolArray, Float32Array
 from lift_ros.policies.coverage import fit_coverage
 from lift_ros.policies.encoder import EncoderPlan
 from lift_ros.policies.model_file import Tensors
@@ -24,9 +29,10 @@ from lift_ros.training.picture_batches import PictureBatches
 _COVERED = 4000  # pictures whose features say what the data cover
 _AXES = 16  # along which they do: of hundreds of features most say the same
 _SMALLEST_SIDE = 16  # of the last maps: there are no strides below
+_LONGEST_GRADIENT = 5.0  # of the encoder; early ones lead astray
 
 
-def make_plan(options: TrainingOptions, preprocessing: Preprocessing) -> EncoderPlan:
+def make_plan(options: TrainingOptions, preprocessing: Preprocessing, action_size: int) -> EncoderPlan:
     """Return the encoder for these pictures: a wide first kernel, and strides as long as the maps stay large enough."""
     height, width, channels = preprocessing.shape
     views = preprocessing.settings.views
@@ -34,17 +40,34 @@ def make_plan(options: TrainingOptions, preprocessing: Preprocessing) -> Encoder
     for _ in options.maps:
         strides.append(2 if side >= 2 * _SMALLEST_SIDE else 1)
         side = -(-side // strides[-1])
-    kernels = (5, *(3 for _ in options.maps[1:]))
+    kernels = (5, *(3 for _ in options.maps[1:-1]), *(1 for _ in options.maps[1:][-1:]))
     return EncoderPlan(
-        height, width // views, channels, views, options.maps, kernels, tuple(strides), min(options.grid, side)
+        height=height,
+        width=width // views,
+        channels=channels,
+        views=views,
+        maps=options.maps,
+        kernels=kernels,
+        strides=tuple(strides),
+        grid=min(options.grid, side),
+        readout=(*options.readout, action_size),
     )
 
 
-class PictureLearner(Learner):
-    """Encodes each picture of a mini-batch once, lets a learner of ours learn from the features, and the encoder too.
+class WaysLeft:
+    """The way that is left at each step in units of λ, and where it is known."""
 
-    The inner learner leaves the derivative of its losses by its observations in `slopes`; torch carries it through the
-    encoder.
+    def __init__(self, ways: Float32Array, known: BoolArray) -> None:
+        self.ways, self.known = ways, known.astype(np.float32)
+        # What the encoder passes on is divided by it, so that networks are given numbers around 1.
+        self.scale = float(np.sqrt(np.mean(np.square(ways[known])))) if known.any() else 1.0
+
+
+class PictureLearner(Learner):
+    """Encodes each picture of a mini-batch once; the inner learner sees the result as its observation.
+
+    The encoder learns from how far it is off the way that is left, and from the derivative of the inner learner's
+    losses by its observations, which that leaves in `slopes`.
     """
 
     def __init__(
@@ -54,12 +77,13 @@ class PictureLearner(Learner):
         action_size: int,
         threads: int,
         pictures: PictureBatches,
+        ways_left: WaysLeft,
     ) -> None:
         super().__init__(torch.Generator().manual_seed(options.seed))
-        self._options, self._pictures = options, pictures
-        self.plan = make_plan(options, pictures.preprocessing)
+        self._options, self._pictures, self._ways_left = options, pictures, ways_left
+        self.plan = make_plan(options, pictures.preprocessing, action_size)
         self._encoder = TorchEncoder(self.plan, self._random)
-        self._inner = _inner_learner(options, self.plan.features + values_size, action_size, threads)
+        self._inner = _inner_learner(options, self.plan.outputs + values_size, action_size, threads)
         self._adam = Adam(self._encoder.values)
         self._average = self._encoder.values.clone()
 
@@ -68,23 +92,18 @@ class PictureLearner(Learner):
         # A stream of its own for each update, so that a resumed training draws the same.
         rng = generator(self._options.seed, "shifts", self._updates)
         values = self._encoder.values.detach().requires_grad_()
-        before = torch.from_numpy(self._pictures.before(batch.starts, rng))
-        features = self._encoder.features(before, values)
-        shown = replace(batch, observations=_beside(features, batch.observations))
+        seen = self._see(self._pictures.before(batch.starts, rng), values)
+        shown = replace(batch, observations=_beside(seen, batch.observations))
         if self._inner.looks_ahead:
             with torch.no_grad():
-                after = torch.from_numpy(self._pictures.after(batch.starts, batch.offsets, rng))
-                following = self._encoder.features(after, values)
+                following = self._see(self._pictures.after(batch.starts, batch.offsets, rng), values)
             shown = replace(shown, next_observations=_beside(following, batch.next_observations))
         losses = self._inner.update(shown)
-        features.backward(self._inner.slopes[:, : self.plan.features])  # type: ignore[no-untyped-call]
-        assert values.grad is not None
-        rate = rate_factor(self._options, self._updates) * self._options.encoder_learning_rate
-        with torch.no_grad():
-            self._adam.step(values.grad, rate)
-        self._updates += 1
-        follow(self._average, self._encoder.values, self._options.actor_average, self._updates)
-        return losses
+        seeing = self._seeing_loss(seen, batch)
+        slopes = self._inner.slopes[:, : self.plan.outputs]
+        (self._options.seeing * seeing + self._options.eye_share * (seen * slopes).sum()).backward()  # type: ignore[no-untyped-call]
+        self._step(values)
+        return {**losses, "seeing_loss": float(seeing.detach())}
 
     def networks(self) -> Tensors:
         """Return encoder, actor and critics; all are averaged, or an averaged actor would look through other eyes."""
@@ -95,8 +114,8 @@ class PictureLearner(Learner):
         seen = []
         for steps, pictures in self._pictures.every(_COVERED):
             with torch.no_grad():
-                features = self._encoder.features(torch.from_numpy(pictures), self._average).numpy()
-            seen.append(np.concatenate([features, values[steps]], axis=1))
+                features = self._encoder.features(torch.from_numpy(pictures), self._average)
+            seen.append(_beside(features, values[steps]))
         return fit_coverage(np.concatenate(seen), most_axes=_AXES)
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
@@ -120,9 +139,28 @@ class PictureLearner(Learner):
         found = {"encoder": self._encoder.values, "encoder.average": self._average}
         return found | {"encoder.first": self._adam.first, "encoder.second": self._adam.second}
 
+    def _see(self, pictures: Float32Array, values: torch.Tensor) -> torch.Tensor:
+        return self._encoder.read(self._encoder.features(torch.from_numpy(pictures), values), values)
 
-def _beside(features: torch.Tensor, values: Float32Array) -> Float32Array:
-    return np.concatenate([features.detach().numpy(), values], axis=1)
+    def _seeing_loss(self, seen: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
+        """Return how far the encoder is off, relative to the way's length; within the floor absolutely, as anchors."""
+        left, floor = self._ways_left, self._options.anchor_floor**2
+        ways, known = (torch.from_numpy(part[batch.starts]) for part in (left.ways, left.known))
+        weights = known * (1.0 + floor) / (ways.square().sum(dim=1) + floor)
+        return (weights * (left.scale * seen - ways).square().sum(dim=1)).mean()
+
+    @torch.no_grad()
+    def _step(self, values: torch.Tensor) -> None:
+        gradient = values.grad
+        assert gradient is not None
+        gradient.mul_(min(1.0, _LONGEST_GRADIENT / (float(gradient.norm()) + 1e-12)))
+        self._adam.step(gradient, rate_factor(self._options, self._updates) * self._options.encoder_learning_rate)
+        self._updates += 1
+        follow(self._average, self._encoder.values, self._options.actor_average, self._updates)
+
+
+def _beside(seen: torch.Tensor, values: Float32Array) -> Float32Array:
+    return np.concatenate([seen.detach().numpy(), values], axis=1)
 
 
 def _inner_learner(options: TrainingOptions, inputs: int, action_size: int, threads: int) -> CQLLearner | CloneLearner:

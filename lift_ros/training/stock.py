@@ -191,8 +191,8 @@ class StockLearner(Learner):
 
 def pixel_plan(options: TrainingOptions, preprocessing: Preprocessing) -> EncoderPlan:
     """Return d3rlpy's pixel encoder with our kernels and strides; views side by side are one picture to it."""
-    ours = make_plan(options, preprocessing)
-    return replace(ours, width=ours.width * ours.views, views=1, grid=0, flat=True)
+    ours = make_plan(options, preprocessing, 1)
+    return replace(ours, width=ours.width * ours.views, views=1, grid=0, flat=True, readout=())
 
 
 def _configure(options: TrainingOptions, plan: EncoderPlan | None) -> Any:
