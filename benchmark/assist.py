@@ -1,4 +1,4 @@
-"""`python -m benchmark.assist [--quick]`: mode assist with good, random and damaged models, on all scenarios."""
+"""`python -m benchmark.assist [--quick]`: mode assist with good, random and damaged models, wherever all see values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmark.timing import RESULTS, markdown_table, replace_section
+from benchmark.walk import plain_scenarios
 from lift_ros.array_types import Float32Array
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.policies.learned import LearnedPolicy
 from lift_ros.policies.protocol import Policy
-from lift_ros.scenario import DEFAULT_ASSIST, Scenario, load_scenario, scenario_names
+from lift_ros.scenario import DEFAULT_ASSIST, Scenario, load_scenario
 from lift_ros.training import preset, train
 
 SECTION = "assist"
@@ -116,7 +117,7 @@ because most that settle do so near the goal."""
 def main(arguments: argparse.Namespace) -> int:
     """Measure and write the section of docs/results.md, unless only a quick look is asked for."""
     rows = []
-    for name in scenario_names():
+    for name in plain_scenarios():
         scenario = load_scenario(name)
         contexts = QUICK_CONTEXTS if arguments.quick else CONTEXTS[scenario.plant.kind]
         routine = run(scenario, contexts)

@@ -14,7 +14,7 @@ from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.array_types import FloatArray
 from lift_ros.policies.protocol import Policy, begin_episode, inform
 from lift_ros.positioning.problem import Problem
-from lift_ros.scenario import Scenario, load_scenario, scenario_names
+from lift_ros.scenario import Scenario, Sees, load_scenario, scenario_names
 from lift_ros.seeds import episode_seed, generator
 
 SECTION = "walk"
@@ -26,6 +26,11 @@ NOISE = (0.0, 0.5, 1.0, 2.0)
 NOISY_SCENARIOS = ("po-blend-d2", "po-blend-d5")
 MEASUREMENT_NOISE = (0.0, 0.25, 0.5)  # of each entry of the observation, in θ
 MEASURED_SCENARIOS = ("po-blend-d5", "po-rot-d5", "po-scale-d5", "po-sqrt-d5")
+
+
+def plain_scenarios() -> list[str]:
+    """Return the scenarios in which everybody sees all values, and nobody a picture."""
+    return [name for name in scenario_names() if load_scenario(name).sees == Sees()]
 
 
 def count_steps(problem: Problem, policy: Policy, seed: int) -> tuple[int, bool]:
@@ -59,7 +64,7 @@ def table(kind: str, steps: Sequence[float], quick: bool) -> str:
     """Return the table of all scenarios of plants whose kind begins so."""
     rows = []
     names = ["direct", "secant", "optimal"] if kind == "positioning" else ["direct", "secant"]
-    for name in scenario_names():
+    for name in plain_scenarios():
         scenario = load_scenario(name)
         if not scenario.plant.kind.startswith(kind):
             continue

@@ -294,8 +294,18 @@ class Scenario:
         return Preprocessing.make(self.picture, picture) if self.model_sight.image and picture is not None else None
 
     def make_problem(self, render_size: int | None = None) -> Problem:
-        """Return a new plant; with `render_size` it also gives square images of that many pixels, if it can."""
+        """Return a new plant; with `render_size` its images are squares of that many pixels, if it can draw them."""
         return self._kind.build(self.plant.parameters, render_size)
+
+    def make_recorded_problem(self, images: int | None) -> Problem:
+        """Return a new plant to record, with images of this size where the scenario itself has none."""
+        picture = self.limits.picture
+        if images is not None and picture is not None:
+            raise UserError(
+                f"images of {images} pixels are asked for, but the plant of scenario {self.name} sends pictures of its "
+                f"own, {picture}: leave the size of images out, or change plant.picture_size in the scenario"
+            )
+        return self.make_problem(images)
 
     def make_logging_policy(self) -> Policy:
         """Return a new logging policy that fits the plant."""

@@ -15,11 +15,16 @@ from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Outcome
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import begin_episode
+from lift_ros.policies.sight import look
 from lift_ros.positioning import DISTORTIONS
+from lift_ros.positioning.pictures import PictureFormat
 from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.scenario import config_folder, load_scenario, parse_scenario, scenario_names
 
+WITH_PICTURES = {"lens", "light-tunnel", "fetch-reach-pictures", "fetch-reach-two-views"}
+WITH_PICTURES |= {"fetch-touch-and-place-pictures"}
 EXPECTED = {f"po-{name}-d{dim}" for name in DISTORTIONS for dim in (2, 5)} | {"fetch-reach", "fetch-touch-and-place"}
+EXPECTED |= WITH_PICTURES | {"sensors"}
 
 GOOD = """
 plant:
@@ -48,18 +53,39 @@ def same_limits(first: Limits, second: Limits) -> bool:
     return same and replace(first, workspace=None) == replace(second, workspace=None)
 
 
-def test_every_distortion_and_fetch_has_its_scenarios() -> None:
+def test_every_distortion_and_every_plant_has_its_scenarios() -> None:
     assert set(scenario_names()) >= EXPECTED
 
 
-def test_limits_of_every_scenario_are_known_without_mujoco() -> None:
+@pytest.mark.parametrize("name", sorted(WITH_PICTURES))
+def test_where_there_are_pictures_the_routine_sees_values_and_the_model_the_picture(name: str) -> None:
+    scenario = load_scenario(name)
+    assert (str(scenario.routine_sight), str(scenario.model_sight)) == ("values", "image")
+    preprocessing = scenario.make_preprocessing()
+    assert preprocessing is not None and scenario.limits.picture is not None
+    assert preprocessing.settings.views * scenario.limits.picture.height == scenario.limits.picture.width
+
+
+def test_of_sensors_the_routine_sees_the_displacement_and_the_model_the_readings() -> None:
+    scenario = load_scenario("sensors")
+    axes, size = scenario.action_size, scenario.observation_size
+    assert (scenario.routine_sight.entries, scenario.model_sight.entries) == (slice(0, axes), slice(axes, size))
+
+
+def test_images_to_record_are_for_scenarios_without_pictures() -> None:
+    with pytest.raises(UserError, match=r"images of 32 pixels.*64×64 rgb8.*plant.picture_size"):
+        load_scenario("lens").make_recorded_problem(32)
+    assert load_scenario("sensors").make_recorded_problem(None).limits.picture is None
+
+
+def test_limits_of_every_scenario_are_known_without_what_draws_or_simulates() -> None:
     program = (
         "import sys; from lift_ros.scenario import load_scenario, scenario_names\n"
         "sizes = {name: load_scenario(name).limits.observation_size for name in scenario_names()}\n"
-        "print(sizes['fetch-touch-and-place'], 'mujoco' in sys.modules)"
+        "print(sizes['fetch-touch-and-place'], 'mujoco' in sys.modules, 'cv2' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.split() == ["6", "False"]
+    assert done.stdout.split() == ["6", "False", "False"]
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -68,11 +94,17 @@ def test_loads_and_fits_together(name: str) -> None:
     assert scenario.name == name and scenario.description
     if name.startswith("fetch"):
         pytest.importorskip("mujoco", reason="Fetch needs mujoco and gymnasium-robotics")
-    problem, policy = scenario.make_problem(), scenario.make_logging_policy()
+    try:
+        problem, policy = scenario.make_problem(), scenario.make_logging_policy()
+    except UserError as error:
+        assert "OpenGL" in str(error)
+        pytest.skip(str(error))
     assert isinstance(problem, Problem)
     assert same_limits(scenario.limits, problem.limits)
     begin_episode(policy, 0)
-    action = policy.act(problem.reset(0).values)
+    observed = problem.reset(0)
+    assert scenario.limits.picture == (None if observed.image is None else PictureFormat.of(observed.image))
+    action = policy.act(look(policy, observed.values, observed.image))
     assert action.shape == (scenario.action_size,)
     assert 0 < np.linalg.norm(action) < scenario.action_radius / 2, "no room for shortcuts"
     problem.close()

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             guard.serve(getattr(augmentor, "hash", ""))
         finished.extend(
             collect(
-                partial(scenario.make_problem, arguments.images),
+                partial(scenario.make_recorded_problem, arguments.images),
                 scenario.make_logging_policy,
                 augmentor,
                 episodes=last - writer.next_episode,

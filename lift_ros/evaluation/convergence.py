@@ -33,7 +33,8 @@ REPORTED_STEPS = (5, 10, 30)
 LOGGING_POLICY = "logging policy"
 DIRECT = "direct"
 SECANT = "secant"
-_SHOW_DISPLACEMENTS = ("positioning", "fetch_reach", "fetch_touch_and_place")  # plants whose observation holds them
+# Plants whose observation holds displacements, of which the routine's sight shows them.
+_SHOW_DISPLACEMENTS = ("positioning", "fetch_reach", "fetch_touch_and_place", "lens", "light_tunnel", "sensors")
 
 
 @runtime_checkable

@@ -138,7 +138,14 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "positioning_simulator": (*_SIMULATOR, *_PLANT, *_COMMON),
     "fetch_simulator": (
         *_SIMULATOR,
-        _fixed("image_size", 0, "pixels", "side of the square camera image in observations; 0 for none", 0, 1024),
+        _fixed(
+            "image_size",
+            0,
+            "pixels",
+            "side of a camera image to record where the scenario has none; 0 for none",
+            0,
+            1024,
+        ),
         _fixed("joint_states", True, "true or false", "publish sensor_msgs/JointState after every move"),
         *_PLANT,
         *_COMMON,

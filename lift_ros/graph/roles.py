@@ -65,6 +65,7 @@ ROLES = (
     Role("training", "training", (*_RECORDING, "safetensors", "torch"), ("trainer",)),
     Role("d3rlpy", "the algorithms of d3rlpy", (*_RECORDING, "safetensors", "torch", "d3rlpy")),
     Role("Fetch", "the Fetch scenarios", (*_SPEAKING, "mujoco", "gymnasium_robotics"), ("fetch_simulator",)),
+    Role("lens", "the lens scenario", (*_SPEAKING, "cv2")),
     Role("plots", "plots and reports", (*_RECORDING, "rich", "matplotlib")),
     Role("importing", "bags of other recorders", (*_RECORDING, "cv2")),
     Role("gymnasium", "the gymnasium environment", ("numpy", "gymnasium")),

@@ -75,6 +75,7 @@ class ArbiterNode(LiftNode):
         self._guard_said = ""
         self._outbox = Outbox(
             self.make_token(),
+            shows_pictures=scenario.routine_sight.image or scenario.model_sight.image,
             plant=self.create_publisher(msg.Command, qos.COMMAND, qos.LOOP),
             policies=self.create_publisher(msg.Query, qos.QUERY, qos.LOOP),
             steps=self.create_publisher(msg.Step, qos.STEP, qos.LOOP),

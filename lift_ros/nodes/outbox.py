@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from lift_ros.collection.exchange import Hold, Move, Party, Query, Receipt, Reset
@@ -14,8 +15,9 @@ from lift_ros.messages import records as wire
 class Outbox:
     """Publishes and remembers; receivers know repeats by episode and step and never act twice."""
 
-    def __init__(self, run: str, **publishers: Any) -> None:
+    def __init__(self, run: str, *, shows_pictures: bool = True, **publishers: Any) -> None:
         self.run = run  # the token that all of it carries
+        self._shows_pictures = shows_pictures  # to policies; records of steps always hold them
         self.publishers = publishers  # plant, policies, steps and episodes
         self.records: dict[tuple[int, int | None], tuple[str, Any]] = {}  # publisher and message
         self._command: Any = None
@@ -29,7 +31,9 @@ class Outbox:
         self.publishers["plant"].publish(message)
 
     def ask(self, query: Query) -> None:
-        """Ask the policies."""
+        """Ask the policies; a picture that none of them looks at would only take its time."""
+        if not self._shows_pictures:
+            query = replace(query, image=None)
         self._query = wire.encode_query(query, time.time_ns(), self.run)
         self.publishers["policies"].publish(self._query)
 

@@ -23,6 +23,7 @@ from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
+from lift_ros.nodes.picture_view import PictureView
 from lift_ros.nodes.senders import ANYONE, Roles
 from lift_ros.positioning.problem import Limits, Observed
 from lift_ros.scenario import Scenario, load_scenario
@@ -51,6 +52,7 @@ class PlantNode(LiftNode):
         self._stopped = False
         self._heard_ns = time.monotonic_ns()
         self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
+        self._view = None if self.limits.picture is None else PictureView(self, self.value("frame_id"))
         self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command, roles=COMMANDERS)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
         self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
@@ -189,6 +191,8 @@ class PlantNode(LiftNode):
     def _answer(self, command: Reset | Move, observed: Observed) -> None:
         self._last = Observation.of(command, observed, time.time_ns())
         self._publish(self._last)
+        if self._view is not None and observed.image is not None:
+            self._view.show(observed.image)
         if observed.terminated:
             self._over = True
             self.set_status(Status.READY)

@@ -17,7 +17,7 @@ class PositioningSimulator(PlantNode):
 
     executable = "positioning_simulator"
     summary = "a plant: simulates the positioning problem of a scenario"
-    kinds: tuple[str, ...] = ("positioning",)  # of plants that this node simulates
+    kinds: tuple[str, ...] = ("positioning", "lens", "light_tunnel", "sensors")  # of plants that this node simulates
 
     problem: Problem
     _observed: Observed
@@ -37,7 +37,7 @@ class PositioningSimulator(PlantNode):
             )
         self.problem = self.make_problem(scenario)
         # A simulation stops at its borders by itself, so no move can leave its workspace.
-        return replace(scenario.limits, workspace=None)
+        return replace(self.problem.limits, workspace=None)
 
     def begin(self, seed: int) -> None:
         """Begin the episode of this seed."""

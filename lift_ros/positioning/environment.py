@@ -23,7 +23,7 @@ ENVIRONMENT_ID = "lift/Positioning-v0"
 if ENVIRONMENT_ID not in gymnasium.registry:
     gymnasium.register(ENVIRONMENT_ID, entry_point=f"{__name__}:ActivePositioning")
 
-_SEED_LIMIT = 2**63
+SEED_LIMIT = 2**63
 
 
 class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
@@ -64,7 +64,7 @@ class ActivePositioning(gymnasium.Env[FloatArray, FloatArray]):
         """Begin the episode of this seed, or the next one of the environment's own stream."""
         super().reset(seed=seed)
         self._steps = 0
-        observed = self._problem.reset(int(self.np_random.integers(_SEED_LIMIT)) if seed is None else seed)
+        observed = self._problem.reset(int(self.np_random.integers(SEED_LIMIT)) if seed is None else seed)
         assert self._problem.start is not None
         return observed.values, self._info(self._problem.start)
 

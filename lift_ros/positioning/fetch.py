@@ -13,6 +13,7 @@ from lift_ros.errors import UserError
 from lift_ros.positioning.ball import shorten
 from lift_ros.positioning.fetch_arm import FetchArm
 from lift_ros.positioning.offscreen import OffscreenCamera
+from lift_ros.positioning.pictures import PictureFormat
 from lift_ros.positioning.problem import Bounds, Limits, Observed
 from lift_ros.seeds import generator
 
@@ -24,7 +25,12 @@ TABLE_HEIGHT = 0.425  # of an object that lies on the table; the gripper comes d
 HOME = (1.3419051, 0.7491007, 0.5347952)
 _WORKSPACE_RANGE = 0.3
 WORKSPACE: Bounds = (np.array(HOME) - _WORKSPACE_RANGE, np.array(HOME) + _WORKSPACE_RANGE)
-_VIEW = {"lookat": (1.3, 0.75, 0.55), "distance": 1.5, "azimuth": 132.0, "elevation": -14.0}
+# In the terms of MuJoCo's camera, in the order in which cameras are added: so close that θ is more than a pixel of 64,
+# and so far that all goals are in sight.
+VIEWS = {
+    "front": {"lookat": (1.34, 0.75, 0.5), "distance": 0.85, "azimuth": 132.0, "elevation": -25.0},
+    "side": {"lookat": (1.34, 0.75, 0.5), "distance": 0.85, "azimuth": 222.0, "elevation": -25.0},
+}
 
 
 class _FetchProblem(ABC):
@@ -33,17 +39,24 @@ class _FetchProblem(ABC):
     model_name: ClassVar[str]
     observation_size: ClassVar[int]
 
-    def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
+    def __init__(
+        self, action_radius: float, threshold: float, step_limit: int, picture_size: int = 0, cameras: int = 1
+    ) -> None:
         self.arm = FetchArm(self.model_name)
-        self.limits = self.make_limits(action_radius, step_limit)
+        self.limits = self.make_limits(action_radius, threshold, step_limit, picture_size, cameras)
         self.threshold = threshold
-        self._camera = None if render_size is None else OffscreenCamera(self.arm.model, render_size, _VIEW)
+        self._camera = None
+        if picture_size:
+            self._camera = OffscreenCamera(self.arm.model, picture_size, list(VIEWS.values())[:cameras])
         self._goal = np.empty(0)
 
     @classmethod
-    def make_limits(cls, action_radius: float, step_limit: int, threshold: float = 0.0) -> Limits:
+    def make_limits(
+        cls, action_radius: float, threshold: float, step_limit: int, picture_size: int = 0, cameras: int = 1
+    ) -> Limits:
         """Return what a plant with these parameters can do; a proposal may aim at all of the workspace."""
-        return Limits(cls.observation_size, SIZE, action_radius, step_limit, WORKSPACE)
+        picture = PictureFormat(picture_size, cameras * picture_size, "rgb8") if picture_size else None
+        return Limits(cls.observation_size, SIZE, action_radius, step_limit, WORKSPACE, picture)
 
     def reset(self, seed: int) -> Observed:
         """Begin the episode that `seed` determines, whatever came before."""
@@ -123,8 +136,10 @@ class FetchTouchAndPlace(_FetchProblem):
     model_name = "pick_and_place.xml"
     observation_size = 2 * SIZE
 
-    def __init__(self, action_radius: float, threshold: float, step_limit: int, render_size: int | None = None) -> None:
-        super().__init__(action_radius, threshold, step_limit, render_size)
+    def __init__(
+        self, action_radius: float, threshold: float, step_limit: int, picture_size: int = 0, cameras: int = 1
+    ) -> None:
+        super().__init__(action_radius, threshold, step_limit, picture_size, cameras)
         self.arm.let_object_pass()
         self.touched = False  # in this episode
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lift_ros.array_types import ByteArray
 from lift_ros.errors import UserError
 
 _BACKENDS = {"egl": "mujoco.egl", "osmesa": "mujoco.osmesa", "glfw": "mujoco.glfw"}
 _AUTOMATIC = ("egl", "osmesa")
+LARGEST_SIDE = 4096  # of an image
 
 
 def _make_context(size: int) -> Any:
@@ -32,19 +33,17 @@ def _make_context(size: int) -> Any:
             return context
     raise UserError(
         f"images need an OpenGL library without display: install libegl1 and libgl1, or libosmesa6, "
-        f"or leave render_size out ({'; '.join(failures)})"
+        f"or go without pictures ({'; '.join(failures)})"
     )
 
 
 class OffscreenCamera:
-    """A free camera that renders square images; it takes hold of the GL library only when made."""
+    """Free cameras whose square images stand side by side; takes hold of the GL library only when made."""
 
-    def __init__(self, model: Any, size: int, view: Mapping[str, Any]) -> None:
-        """Look at `model` as `view` says in the terms of MuJoCo's camera."""
+    def __init__(self, model: Any, size: int, views: Sequence[Mapping[str, Any]]) -> None:
+        """Look at `model` as each of `views` says in the terms of MuJoCo's camera."""
         import mujoco
 
-        if not 1 <= size <= 4096:
-            raise UserError(f"render_size is {size}; allowed: a whole number >= 1 and <= 4096")
         self._mujoco = mujoco
         self._model = model
         model.vis.global_.offwidth = model.vis.global_.offheight = size
@@ -54,24 +53,29 @@ class OffscreenCamera:
         self._scene = mujoco.MjvScene(model, maxgeom=1000)
         self._options, self._perturbation = mujoco.MjvOption(), mujoco.MjvPerturb()
         self._viewport = mujoco.MjrRect(0, 0, size, size)
-        self._camera = mujoco.MjvCamera()
-        self._camera.type = mujoco.mjtCamera.mjCAMERA_FREE
-        for name, value in view.items():
-            setattr(self._camera, name, value)
+        self._cameras = [self._camera(view) for view in views]
         self._size = size
 
-    def image(self, data: Any) -> npt.NDArray[np.uint8]:
-        """Return what the camera sees as (height, width, 3) rgb8."""
-        mujoco = self._mujoco
+    def image(self, data: Any) -> ByteArray:
+        """Return what the cameras see as (height, width, 3) rgb8."""
         self._gl.make_current()
+        return np.ascontiguousarray(np.hstack([self._seen_by(camera, data)[::-1] for camera in self._cameras]))
+
+    def _camera(self, view: Mapping[str, Any]) -> Any:
+        camera = self._mujoco.MjvCamera()
+        camera.type = self._mujoco.mjtCamera.mjCAMERA_FREE
+        for name, value in view.items():
+            setattr(camera, name, value)
+        return camera
+
+    def _seen_by(self, camera: Any, data: Any) -> ByteArray:
+        mujoco = self._mujoco
         everything = mujoco.mjtCatBit.mjCAT_ALL
-        mujoco.mjv_updateScene(
-            self._model, data, self._options, self._perturbation, self._camera, everything, self._scene
-        )
+        mujoco.mjv_updateScene(self._model, data, self._options, self._perturbation, camera, everything, self._scene)
         mujoco.mjr_render(self._viewport, self._scene, self._context)
         pixels = np.empty((self._size, self._size, 3), dtype=np.uint8)
         mujoco.mjr_readPixels(pixels, None, self._viewport, self._context)
-        return np.ascontiguousarray(pixels[::-1])
+        return pixels
 
     def close(self) -> None:
         """Give the GL context back."""

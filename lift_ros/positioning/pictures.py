@@ -58,3 +58,10 @@ class PictureFormat:
 
     def __str__(self) -> str:
         return f"{self.width}×{self.height} {self.encoding}"
+
+
+def for_eyes(picture: Picture) -> Picture:
+    """Return a picture as viewers can show it: floats, which lie between −1 and 1, as bytes with 0 at mid grey."""
+    if picture.dtype.kind != "f":
+        return picture
+    return np.asarray(np.clip(np.rint(127 * picture) + 128, 0, 255), dtype=np.uint8)

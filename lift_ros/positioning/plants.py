@@ -5,8 +5,9 @@ from __future__ import annotations
 from lift_ros.configuration import MOST, Key
 from lift_ros.errors import UserError
 from lift_ros.positioning.dynamics import OBSERVATION_KINDS
-from lift_ros.positioning.fetch import FetchReach, FetchTouchAndPlace
+from lift_ros.positioning.fetch import VIEWS, FetchReach, FetchTouchAndPlace
 from lift_ros.positioning.hardware import build_hardware, hardware_limits
+from lift_ros.positioning.offscreen import LARGEST_SIDE
 from lift_ros.positioning.optics import LENS, LIGHT_TUNNEL
 from lift_ros.positioning.pictures import ENCODINGS
 from lift_ros.positioning.plant_kind import (
@@ -52,6 +53,12 @@ _FETCH_KEYS = {
     "action_radius": Key(float, 0.05, above=0, high=0.2, meaning=RADIUS),
     "threshold": Key(float, 0.02, low=0.005, high=0.1, meaning=THRESHOLD),
     "step_limit": Key(int, 300, low=1, high=MOST, meaning=STEP_LIMIT),
+    "picture_size": Key(
+        int, 0, low=0, high=LARGEST_SIDE, meaning="Side of a camera's square picture in observations; 0 for none."
+    ),
+    "cameras": Key(
+        int, 1, low=1, high=len(VIEWS), meaning="Cameras, whose pictures stand side by side; see picture.views."
+    ),
 }
 
 _HARDWARE_KEYS = {
@@ -67,9 +74,12 @@ _HARDWARE_KEYS = {
 
 
 def _fetch_kind(task: type[FetchReach] | type[FetchTouchAndPlace]) -> PlantKind:
-    return PlantKind(
-        _FETCH_KEYS, lambda p: task.make_limits(**p), lambda p, render_size: task(**p, render_size=render_size)
-    )
+    def build(parameters: Parameters, render_size: int | None) -> Problem:
+        return task(
+            **{**parameters, "picture_size": parameters["picture_size"] if render_size is None else render_size}
+        )
+
+    return PlantKind(_FETCH_KEYS, lambda parameters: task.make_limits(**parameters), build)
 
 
 PLANTS = {

@@ -42,6 +42,7 @@ USES = {
     "training": "import lift_ros.training.trainer, lift_ros.commands.train_command",
     "d3rlpy": "import lift_ros.training.stock, lift_ros.shortcuts.picker",
     "Fetch": "from lift_ros.positioning.fetch_arm import FetchArm; FetchArm('reach.xml')",
+    "lens": "from lift_ros.positioning.lens import FastLens; FastLens(16)",
     "plots": "import lift_ros.evaluation.report; from lift_ros.evaluation.plots import make_figure; make_figure(1, 1)",
     "importing": "import lift_ros.bags.importing, lift_ros.commands.import_command",
     "gymnasium": "import lift_ros.positioning.environment",

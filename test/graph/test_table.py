@@ -150,8 +150,14 @@ def test_hardware_brings_its_own_plant_and_keeps_tight_deadlines() -> None:
     assert "plant_deadline" not in table["arbiter"].parameters
 
 
-def test_fetch_has_a_simulator_of_its_own() -> None:
-    assert "fetch_simulator" in rows(scenario="fetch-reach")
+@pytest.mark.parametrize("name", ["fetch-reach", "fetch-touch-and-place-pictures"])
+def test_fetch_has_a_simulator_of_its_own(name: str) -> None:
+    assert "fetch_simulator" in rows(scenario=name)
+
+
+@pytest.mark.parametrize("name", ["lens", "light-tunnel", "sensors"])
+def test_plants_on_paper_share_a_simulator(name: str) -> None:
+    assert "positioning_simulator" in rows(scenario=name)
 
 
 def test_only_the_arbiter_ends_the_graph() -> None:

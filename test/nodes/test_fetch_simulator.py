@@ -17,7 +17,9 @@ ACTION = np.array([0.01, 0.0, 0.0])
 def played(node: FetchSimulator) -> tuple[Kept, Kept, Kept]:
     """Return what a node publishes in a reset and one move: observations, joint states, images."""
     kept = Kept(msg.Observation), Kept(), Kept()
-    node._publisher, node._joint_publisher, node._image_publisher = kept
+    node._publisher, node._joint_publisher = kept[:2]
+    if node._view is not None:
+        node._view.publisher = kept[2]
     node._on_command(Reset(0, 3))
     node._on_command(Move(0, 0, ACTION))
     return kept
@@ -48,6 +50,24 @@ def test_pictures_come_with_observations_and_for_viewers() -> None:
     assert (observation.image.width, observation.image.height, observation.image.encoding) == (32, 32, "rgb8")
     assert image.data == observation.image.data
     assert len(set(image.data)) > 5
+
+
+def test_two_views_of_a_scenario_stand_side_by_side() -> None:
+    try:
+        with lone_node(FetchSimulator, scenario="fetch-reach-two-views", watchdog=3600.0) as node:
+            observations, _, images = played(node)
+    except UserError as error:
+        pytest.skip(f"no offscreen rendering here: {error}")
+    observation, image = observations.take()[-1], images.take()[-1]
+    assert (observation.image.width, observation.image.height) == (image.width, image.height) == (128, 64)
+
+
+def test_a_size_besides_the_scenarios_is_refused() -> None:
+    with (
+        pytest.raises(UserError, match=r"images of 32 pixels.*128×64 rgb8"),
+        lone_node(FetchSimulator, scenario="fetch-reach-two-views", image_size=32),
+    ):
+        pass
 
 
 def test_other_plants_are_refused() -> None:

@@ -13,7 +13,15 @@ from lift_ros.errors import UserError
 from lift_ros.policies.coordinate_walk import CoordinateWalk
 from lift_ros.policies.displacement import DirectPolicy
 from lift_ros.positioning import offscreen
-from lift_ros.positioning.fetch import WORKSPACE, FetchReach, FetchTouchAndPlace
+from lift_ros.positioning.fetch import (
+    GOAL_RANGE,
+    HOME,
+    TABLE_HEIGHT,
+    VIEWS,
+    WORKSPACE,
+    FetchReach,
+    FetchTouchAndPlace,
+)
 from lift_ros.positioning.problem import Observed, Problem
 
 Task = FetchReach | FetchTouchAndPlace
@@ -188,7 +196,7 @@ def test_bad_use_says_what_is_wrong(reach: FetchReach) -> None:
 
 def test_images_change_with_the_scene_but_not_the_movement(reach: FetchReach) -> None:
     try:
-        seeing = FetchReach(**LIMITS, render_size=32)
+        seeing = FetchReach(**LIMITS, picture_size=32)
     except UserError as error:
         pytest.skip(str(error))
     actions = np.full((5, 3), 0.02)
@@ -201,14 +209,46 @@ def test_images_change_with_the_scene_but_not_the_movement(reach: FetchReach) ->
     seeing.close()
 
 
+def test_two_views_stand_side_by_side_and_the_first_is_the_single_one(reach: FetchReach) -> None:
+    try:
+        one, two = FetchReach(**LIMITS, picture_size=32), FetchReach(**LIMITS, picture_size=32, cameras=2)
+    except UserError as error:
+        pytest.skip(str(error))
+    single, both = one.reset(2).image, two.reset(2).image
+    assert single is not None and both is not None
+    assert str(two.limits.picture) == "64×32 rgb8" and both.shape == (32, 64, 3)
+    assert np.array_equal(both[:, :32], single) and not np.array_equal(both[:, 32:], single)
+    assert np.array_equal(two.reset(2).image, both)
+    one.close()
+    two.close()
+
+
+def test_every_goal_is_in_sight_of_every_camera() -> None:
+    """Corners of the box of goals, as a camera with MuJoCo's angle of 45 degrees sees them."""
+    offsets = np.array(np.meshgrid(*[[-GOAL_RANGE, GOAL_RANGE]] * 3)).reshape(3, -1).T
+    corners = np.array(HOME) + offsets
+    corners[:, 2] = np.maximum(corners[:, 2], TABLE_HEIGHT)
+    for view in VIEWS.values():
+        azimuth, elevation = np.deg2rad([view["azimuth"], view["elevation"]])
+        forward = np.array(
+            [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
+        )
+        right = np.cross(forward, [0, 0, 1]) / np.cos(elevation)
+        ways = corners - (np.array(view["lookat"]) - view["distance"] * forward)
+        depths = ways @ forward
+        places = np.stack([ways @ right, ways @ np.cross(right, forward)], -1) / depths[:, None] / np.tan(np.pi / 8)
+        assert (depths > 0).all() and np.abs(places).max() < 0.97
+        assert (0.02 * 32 / np.tan(np.pi / 8) / depths).min() > 1, "θ is less than a pixel of 64"
+
+
 def test_a_wrong_backend_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(UserError, match=r"MUJOCO_GL is 'vulkan'.*egl"):
-        FetchReach(**LIMITS, render_size=32)
+        FetchReach(**LIMITS, picture_size=32)
 
 
 def test_without_gl_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr(offscreen, "_BACKENDS", {"egl": "no_such_module_a", "osmesa": "no_such_module_b"})
     with pytest.raises(UserError, match=r"libegl1.*no_such_module_a.*no_such_module_b"):
-        FetchReach(**LIMITS, render_size=32)
+        FetchReach(**LIMITS, picture_size=32)
