@@ -196,7 +196,8 @@ class LearnedPolicy:
         height, width, channels = preprocessing.shape
         if (height, width, channels) != (plan.height, plan.views * plan.width, plan.channels):
             raise self._bad(f"its encoder is not made for pictures of shape {preprocessing.shape}")
-        shapes: dict[str, Sequence[tuple[int, ...]]] = {"encoder": plan.weight_shapes(), "readout": plan.readout_shapes()}
+        shapes: dict[str, Sequence[tuple[int, ...]]] = {}
+        shapes |= {"encoder": plan.weight_shapes(), "readout": plan.readout_shapes()}
         layers = {
             name: [
                 (self._take(left, f"{name}.{k}.weight", *shape), self._take(left, f"{name}.{k}.bias", shape[0]))

@@ -40,13 +40,14 @@ def _make_context(size: int) -> Any:
 class OffscreenCamera:
     """Free cameras whose square images stand side by side; takes hold of the GL library only when made."""
 
-    def __init__(self, model: Any, size: int, views: Sequence[Mapping[str, Any]]) -> None:
-        """Look at `model` as each of `views` says in the terms of MuJoCo's camera."""
+    def __init__(self, model: Any, size: int, views: Sequence[Mapping[str, Any]], field_of_view: float = 45.0) -> None:
+        """Look at `model` as each of `views` says in the terms of MuJoCo's camera, which see so many degrees."""
         import mujoco
 
         self._mujoco = mujoco
         self._model = model
         model.vis.global_.offwidth = model.vis.global_.offheight = size
+        model.vis.global_.fovy = field_of_view
         self._gl = _make_context(size)
         self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
