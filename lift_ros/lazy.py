@@ -25,6 +25,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """Let a library be imported without what it says of itself: gym, which d3rlpy still imports, prints a notice."""
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+    nowhere = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stderr(nowhere), contextlib.redirect_stdout(nowhere):
         warnings.simplefilter("ignore")
         yield

@@ -152,8 +152,9 @@ class FastLens:
         pixels = np.arange(0, moved[0].size, _AT_ONCE).reshape(count, size, size, 1)
         level = np.arange(_LEVELS)
         places = (level // _AT_ONCE - first) * moved[0].size + level % _AT_ONCE  # of a pixel's levels, in one row
-        sharper = moved.take(places.take(below) + pixels, mode="wrap")
-        softer = moved.take(places.take(below + 1) + pixels, mode="wrap")
+        sharper = moved.take(places.take(below, mode="clip") + pixels, mode="clip")
+        below += 1
+        softer = moved.take(places.take(below, mode="clip") + pixels, mode="clip")
         softer -= sharper
         softer *= share
         softer += sharper

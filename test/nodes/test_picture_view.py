@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from lift_ros.nodes.arbiter_node import ArbiterNode
 from lift_ros.nodes.outbox import Outbox
 from lift_ros.nodes.plant import PlantNode
 from lift_ros.nodes.positioning_simulator_node import PositioningSimulator
-from lift_ros.positioning.pictures import for_eyes
+from lift_ros.positioning.pictures import PictureFormat, for_eyes
+from lift_ros.positioning.problem import Limits, Observed
 from lift_ros.scenario import load_scenario
 
 PICTURE = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
@@ -26,6 +28,28 @@ class Unwatched(Kept):
 
     def get_subscription_count(self) -> int:
         return 0
+
+
+class Camera(PlantNode):
+    """A rig of somebody's own whose observations carry a picture in grey."""
+
+    executable = "loopback_hardware"
+    summary = "for tests"
+
+    def make_limits(self) -> Limits:
+        return Limits(2, 2, 0.3, 100, picture=PictureFormat(8, 6, "mono16"))
+
+    def begin(self, seed: int) -> None:
+        """Nothing moves."""
+
+    def move(self, action: Any) -> None:
+        """Nothing moves."""
+
+    def read(self) -> Observed:
+        return Observed(np.zeros(2), image=np.arange(48, dtype=np.uint16).reshape(8, 6))
+
+    def hold(self) -> None:
+        """Nothing moves."""
 
 
 def played(node: PlantNode, viewer: Kept) -> list[msg.Observation]:
@@ -45,6 +69,13 @@ def test_a_lens_shows_viewers_what_it_observes() -> None:
     assert len(shown) == len(observations) == 2
     assert [image.data for image in shown] == [observation.image.data for observation in observations]
     assert (shown[0].encoding, shown[0].header.frame_id) == ("rgb8", "world")
+
+
+def test_hardware_shows_its_pictures_without_a_line_of_its_own() -> None:
+    with lone_node(Camera, watchdog=3600.0) as node:
+        viewer = Kept()
+        played(node, viewer)
+    assert [(image.encoding, image.height, image.width) for image in viewer.take()] == [("mono16", 8, 6)] * 2
 
 
 def test_a_picture_with_a_sign_is_shown_around_mid_grey() -> None:
