@@ -1,0 +1,273 @@
+"""Training from pictures: who sees what, what is the same in trainer and augmentor, and what a model refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cql_reference import Sized, random_batch
+
+from lift_ros.bags import RunWriter
+from lift_ros.bags.arrays import episodes_to_arrays
+from lift_ros.bags.pictures import store_episode_pictures
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Episode
+from lift_ros.errors import UserError
+from lift_ros.policies.encoder import EncoderPlan, PictureEncoder
+from lift_ros.policies.learned import load_fitting_model, load_model
+from lift_ros.policies.sight import Seen, Sight
+from lift_ros.scenario import Scenario, parse_scenario
+from lift_ros.training import train
+from lift_ros.training.cql import CQL
+from lift_ros.training.data import picture_rows, with_picture_rows
+from lift_ros.training.encoder import TorchEncoder
+from lift_ros.training.landing import landed
+from lift_ros.training.options import TrainingOptions, preset
+from lift_ros.training.picture_batches import PictureBatches
+from lift_ros.training.runs import load_runs
+
+TINY = {"updates": 4, "batch_size": 8, "hidden": (8, 8), "maps": (4, 4), "action_samples": 2, "held_out": 0.0}
+
+
+def tunnel(**sections: Any) -> Scenario:
+    content = {
+        "plant": {"kind": "light_tunnel", "distortion": "none", "action_radius": 0.3, "threshold": 0.05},
+        "logging_policy": {"name": "coordinate_walk", "arguments": {"step": 0.1}},
+        "sees": {"augmentor": "image"},
+        "picture": {"size": [16, 16]},
+        **sections,
+    }
+    return parse_scenario(content, "tunnel", "test")
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[Episode]:
+    return collect(tunnel(), episodes=4, seed=0, progress=False)
+
+
+def options(scenario: Scenario, **changes: Any) -> TrainingOptions:
+    return preset("fast", scenario, **{**TINY, **changes})
+
+
+@pytest.mark.parametrize("algorithm", ["CQL", "clone", "IQL"])
+def test_a_model_of_pictures_drives_by_pictures_alone(tmp_path: Path, episodes: list[Episode], algorithm: str) -> None:
+    scenario = tunnel()
+    path = tmp_path / "m.safetensors"
+    made = train(episodes, options(scenario, algorithm=algorithm), action_radius=0.3, out=path, scenario=scenario)
+    policy = load_model(path)
+    picture = episodes[0].steps[0].image
+    assert picture is not None
+    assert policy.sight == Sight.parse("image") and policy.observation_size == 0
+    assert np.array_equal(policy.act(picture), made.policy.act(picture)) and policy.act(picture).shape == (2,)
+    assert not np.array_equal(policy.act(picture), policy.act(picture + np.float32(0.5)))
+
+
+def test_both_are_seen_where_both_are_shown(episodes: list[Episode]) -> None:
+    scenario = tunnel(sees={"augmentor": "both"})
+    policy = train(episodes, options(scenario), action_radius=0.3, scenario=scenario).policy
+    step = episodes[0].steps[0]
+    seen = Seen(step.observation, step.image)
+    assert policy.observation_size == 2 and policy.covers(seen)
+    assert not np.array_equal(policy.act(seen), policy.act(Seen(step.observation + 0.5, step.image)))
+    with pytest.raises(UserError, match="values and image"):
+        policy.act(step.image)
+
+
+def test_d3rlpy_is_not_shown_both(episodes: list[Episode]) -> None:
+    scenario = tunnel(sees={"augmentor": "both"})
+    with pytest.raises(UserError, match="not both; choose CQL or clone"):
+        train(episodes, options(scenario, algorithm="IQL"), action_radius=0.3, scenario=scenario)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"size": [16, 12], "grey": True, "range": [-0.5, 0.5], "crop": [4, 4, 24, 24]}]
+)
+def test_trainer_and_augmentor_give_networks_the_same_bits(episodes: list[Episode], settings: dict[str, Any]) -> None:
+    scenario = tunnel(picture=settings)
+    preprocessing = scenario.make_preprocessing()
+    assert preprocessing is not None
+    arrays = with_picture_rows(episodes_to_arrays(episodes))
+    rows = picture_rows(arrays)
+    assert rows is not None
+    keep = {"memory_limit": 0, "shape": preprocessing.shape, "dtype": preprocessing.dtype}
+    with closing(store_episode_pictures(episodes, preprocessing.of, **keep)) as store:
+        batches = PictureBatches(store, rows, preprocessing, shift=0, jitter=0.0)
+        rng = np.random.default_rng(0)
+        starts = np.arange(arrays.steps)
+        before, after = batches.before(starts, rng), batches.after(starts, np.ones_like(starts), rng)
+    policy = train(episodes, options(scenario), action_radius=0.3, scenario=scenario).policy
+    pictures = [step.image for episode in episodes for step in episode.steps]
+    given = _given_to_networks(policy, pictures)
+    assert given.tobytes() == before.tobytes()
+    following = [picture for e in episodes for picture in [*(step.image for step in e.steps[1:]), e.final_image]]
+    assert _given_to_networks(policy, following).tobytes() == after.tobytes()
+
+
+def _given_to_networks(policy: Any, pictures: list[Any]) -> np.ndarray:
+    return np.concatenate([policy.preprocessing.scaled(policy.preprocessing.of(each)[None]) for each in pictures])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        EncoderPlan(20, 16, 3, 1, (4, 6), (5, 1), (2, 1), 0, readout=(3,)),
+        EncoderPlan(17, 16, 1, 2, (4, 6, 5), (5, 3, 1), (2, 2, 1), 2, readout=(7, 2)),
+    ],
+)
+def test_numpy_encodes_as_torch_does(plan: EncoderPlan) -> None:
+    encoder = TorchEncoder(plan, torch.Generator().manual_seed(1))
+    pictures = np.random.default_rng(0).random((3, plan.height, plan.views * plan.width, plan.channels), np.float32)
+    theirs = encoder.read(encoder.features(torch.from_numpy(pictures), encoder.values), encoder.values).numpy()
+    tensors = encoder.tensors(encoder.values)
+
+    def layers(name: str, count: int) -> list[Any]:
+        return [(tensors[f"{name}.{k}.weight"], tensors[f"{name}.{k}.bias"]) for k in range(count)]
+
+    ours = PictureEncoder(plan, layers("encoder", len(plan.maps)), layers("readout", len(plan.readout)))
+    assert ours.read(ours.features(pictures)) == pytest.approx(theirs, abs=2e-5)
+
+
+def test_cql_tells_how_its_losses_change_with_what_is_observed() -> None:
+    case = Sized(TrainingOptions(hidden=(8, 8), batch_size=6, action_samples=2, anchor=2.0, tau=0.0), 3, 2)
+    batch = random_batch(case, 3)
+    ours, before = CQL(case.options, 3, 2, slopes=True), CQL(case.options, 3, 2)
+    noise = before.draw_noise()
+    losses = ours.update(batch, noise)
+    seen = batch.observations.clone().requires_grad_()
+    _critic_loss(before, batch, noise, seen, losses.alpha).backward()
+    _actor_loss(before, ours, batch, noise, seen).backward()
+    assert ours.slopes is not None and seen.grad is not None
+    assert ours.slopes.numpy() == pytest.approx(seen.grad.numpy(), abs=1e-5)
+
+
+def _dense(layers: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    for number, layer in enumerate(layers):
+        values = (torch.relu(values) if number else values) @ layer[:-1] + layer[-1]
+    return values
+
+
+def _critic_loss(cql: CQL, batch: Any, noise: Any, seen: torch.Tensor, alpha: float) -> torch.Tensor:
+    """The critics' loss, in which observations count for their own inputs alone, as d3rlpy has it."""
+    with torch.no_grad():
+        mean, log_std = _dense(cql.actor.layers, torch.stack([batch.observations, batch.next_observations])).chunk(
+            2, -1
+        )
+        raw = mean[:, :, None] + log_std.exp()[:, :, None] * noise.both
+        density = torch.distributions.Normal(mean[:, :, None], log_std.exp()[:, :, None]).log_prob(raw)
+        chosen = torch.tanh(raw)
+        logs = (density - torch.log(1 - chosen.square() + 1e-12)).sum(-1)
+        actions = torch.cat([chosen[0], chosen[1], noise.uniform], dim=1)
+        uniform = torch.full(noise.uniform.shape[:2], -2 * np.log(2.0))
+        probabilities = torch.cat([logs[0], logs[1], uniform], dim=1)
+        following = torch.cat([batch.next_observations, torch.tanh(mean[1])], dim=1)
+        target = torch.stack([_dense(critic.target.layers, following)[:, 0] for critic in cql.critics]).amin(dim=0)
+        wanted = batch.rewards + 0.99 * target * (1 - batch.terminals)
+    total = torch.zeros(())
+    for critic in cql.critics:
+        of_data = _dense(critic.online.layers, torch.cat([seen, batch.actions], dim=1))[:, 0]
+        repeated = seen[:, None].expand(-1, actions.shape[1], -1)
+        sampled = _dense(critic.online.layers, torch.cat([repeated, actions], dim=2))[:, :, 0] - probabilities
+        conservative = (sampled.logsumexp(dim=1) - of_data).mean()
+        total = total + (of_data - wanted).square().mean() + alpha * 5.0 * conservative
+    return total
+
+
+def _actor_loss(before: CQL, after: CQL, batch: Any, noise: Any, seen: torch.Tensor) -> torch.Tensor:
+    """The actor's loss, in which observations count for the actor's inputs alone; critics have made their step."""
+    mean, log_std = _dense(before.actor.layers, seen).chunk(2, -1)
+    raw = mean + log_std.exp() * noise.actor
+    action = torch.tanh(raw)
+    density = torch.distributions.Normal(mean, log_std.exp()).log_prob(raw) - torch.log(1 - action.square() + 1e-12)
+    fixed = batch.observations
+    values = [_dense(critic.online.layers, torch.cat([fixed, action], dim=1))[:, 0] for critic in after.critics]
+    temperature = float(np.exp(after.log_temperature.value))
+    weights = 1.09 / (batch.aims.square().sum(dim=1) + 0.09)
+    pull = 2.0 * (weights * (torch.tanh(mean) - batch.aims).square().sum(dim=1)).mean()
+    return (temperature * density.sum(-1) - torch.stack(values).amin(dim=0)).mean() + pull
+
+
+def test_a_resumed_training_ends_as_an_uninterrupted_one(tmp_path: Path, episodes: list[Episode]) -> None:
+    scenario = tunnel()
+    chosen = options(scenario, updates=6)
+    whole = train(episodes, chosen, action_radius=0.3, scenario=scenario, threads=1)
+    path = tmp_path / "m.safetensors"
+    count = iter(range(100))
+    train(episodes, chosen, action_radius=0.3, out=path, scenario=scenario, threads=1, stop=lambda: next(count) == 2)
+    resumed = train(episodes, chosen, action_radius=0.3, out=path, scenario=scenario, threads=1, resume=True)
+    assert resumed.policy.hash == whole.policy.hash
+
+
+def test_runs_tell_what_models_see_of_them(tmp_path: Path, episodes: list[Episode]) -> None:
+    scenario = tunnel()
+    _write(tmp_path / "run", scenario, episodes)
+    recorded = load_runs([tmp_path / "run"])
+    assert recorded.sight == Sight.parse("image") and recorded.preprocessing is not None
+    assert recorded.preprocessing.shape == (16, 16, 3)
+    from_bag = train(recorded, options(scenario), action_radius=0.3, threads=1)
+    in_memory = train(episodes, options(scenario), action_radius=0.3, scenario=scenario, threads=1)
+    picture = episodes[0].steps[0].image
+    assert np.array_equal(from_bag.policy.act(picture), in_memory.policy.act(picture))
+
+
+def test_runs_of_which_models_see_differently_are_not_mixed(tmp_path: Path, episodes: list[Episode]) -> None:
+    _write(tmp_path / "a", tunnel(), episodes)
+    _write(tmp_path / "b", tunnel(sees={"augmentor": "values"}), episodes)
+    with pytest.raises(UserError, match="different sections `sees` or `picture`"):
+        load_runs([tmp_path / "a", tmp_path / "b"])
+    named = load_runs([tmp_path / "a", tmp_path / "b"], scenario=tunnel())
+    assert named.sight.image
+
+
+@pytest.fixture
+def model(tmp_path: Path, episodes: list[Episode]) -> Iterator[Path]:
+    scenario = tunnel()
+    train(episodes, options(scenario), action_radius=0.3, out=tmp_path / "m.safetensors", scenario=scenario)
+    yield tmp_path / "m.safetensors"
+
+
+def test_a_model_is_refused_where_what_it_needs_is_not_there(model: Path) -> None:
+    limits, picture = tunnel().limits, Sight.parse("image")
+    assert load_fitting_model(model, "tunnel", limits, shown=picture).sight == picture
+    with pytest.raises(UserError, match="sees image, but tunnel shows values"):
+        load_fitting_model(model, "tunnel", limits)
+    with pytest.raises(UserError, match="32×32 32FC3, but tunnel sends none"):
+        load_fitting_model(model, "tunnel", replace(limits, picture=None), shown=picture)
+
+
+def test_d3rlpys_encoder_is_its_own() -> None:
+    scenario = tunnel()
+    made = train(
+        collect(scenario, episodes=2, seed=1, progress=False),
+        options(scenario, algorithm="TD3PlusBC"),
+        action_radius=0.3,
+        scenario=scenario,
+    )
+    assert made.policy.encoder is not None and made.policy.encoder.plan.flat
+
+
+def test_last_steps_land_on_recorded_goals() -> None:
+    scenario = tunnel(
+        plant={"kind": "sensors", "distortion": "none", "action_radius": 0.3, "threshold": 0.1},
+        sees={"logging_policy": "values[0:3]", "augmentor": "values[3:15]"},
+        picture={},
+    )
+    arrays = episodes_to_arrays(collect(scenario, episodes=3, seed=0, progress=False))
+    ends = arrays.positions[arrays.offsets[:-1]] + np.add.reduceat(landed(arrays), arrays.offsets[:-1], axis=0)
+    assert ends == pytest.approx(arrays.goals, abs=1e-9)
+    assert np.abs(arrays.final_positions - arrays.goals).max() > 0.02
+    inner = np.ones(arrays.steps, dtype=bool)
+    inner[arrays.offsets[1:] - 1] = False
+    assert (landed(arrays)[inner] == arrays.actions[inner]).all()
+
+
+def _write(path: Path, scenario: Scenario, episodes: list[Episode]) -> None:
+    facts = {"scenario": scenario.name, "parameters": scenario.as_dict()}
+    with RunWriter(path, facts, sync=False) as writer:
+        for episode in episodes:
+            writer.write_episode(episode)
