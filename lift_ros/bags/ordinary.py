@@ -66,7 +66,8 @@ class Locator:
         """
         chunks = episode_chunks(data, wanted)
         for chunk, content in zip(chunks, mapping(EpisodeChunk.checked, chunks), strict=True):
-            yield self._take(chunk, content)
+            if wanted is None or chunk.end(content)[0] in wanted:
+                yield self._take(chunk, content)
             chunk.let_go()
 
     def _take(self, chunk: EpisodeChunk, records: memoryview) -> EpisodeBytes:
