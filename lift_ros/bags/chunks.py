@@ -171,13 +171,19 @@ def episode_chunks(data: memoryview, wanted: Collection[int] | None = None) -> l
     return [chunk for chunk in chunks if chunk.packed or chunk.end(chunk.records())[0] in wanted]
 
 
-def list_episodes(data: memoryview) -> list[int]:
-    """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY."""
+def list_episodes(data: memoryview, first: int | None = None) -> list[int]:
+    """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY.
+
+    Compressed ones are not unpacked where the file's name tells the `first`: each chunk holds the next one.
+    """
     chunks = _chunks(data)
     statistics = next((body for opcode, _, body in summary_records(data) if opcode == _STATISTICS), b"")
     if int.from_bytes(statistics[:8], "little") != sum(count for chunk in chunks for _, count in chunk.index.values()):
         raise Unusual
-    return [chunk.end(chunk.records())[0] for chunk in chunks if chunk.holds_episode]
+    found = [chunk for chunk in chunks if chunk.holds_episode]
+    if first is not None and any(chunk.packed for chunk in found):
+        return list(range(first, first + len(found)))
+    return [chunk.end(chunk.records())[0] for chunk in found]
 
 
 def end_of(data: memoryview, start: int) -> int:

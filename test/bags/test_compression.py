@@ -24,6 +24,7 @@ from lift_ros.bags import (
     DiskFull,
     RunReader,
     RunWriter,
+    chunks,
     episodes_to_arrays,
     load_arrays,
     packing,
@@ -92,6 +93,26 @@ def test_a_store_of_pictures_is_the_same_with_and_without_compression(tmp_path: 
         store = store_pictures([run], arrays, lambda picture: picture, (5, 4, 3), np.uint8, memory_limit=10**6)
         digests.add(store.digest)
     assert len(digests) == 1
+
+
+def test_opening_a_run_unpacks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "run", 5, per_file=3, compression="zstd")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a chunk was unpacked")
+
+    monkeypatch.setattr(chunks, "unpacked", refuse)
+    assert RunReader(tmp_path / "run").episode_indices == [0, 1, 2, 3, 4]
+
+
+def test_a_file_under_another_number_is_noticed_when_it_is_read(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", 1, compression="zstd")
+    (tmp_path / "run" / "metadata.yaml").unlink()
+    (tmp_path / "run" / "run_000000.mcap").rename(tmp_path / "run" / "run_000007.mcap")
+    with pytest.raises(UserError, match="episode 7: it is missing"):
+        read_run(tmp_path / "run")
+    with pytest.raises(UserError, match="episode 7: it is missing"):
+        load_arrays(tmp_path / "run")
 
 
 @per_files
@@ -193,7 +214,8 @@ def test_without_metadata_it_is_read_and_taken_up_all_the_same(tmp_path: Path) -
     written = write_run(tmp_path / "run", 4, per_file=2, image=True, compression="zstd")
     (tmp_path / "run" / "metadata.yaml").unlink()
     assert same(read_run(tmp_path / "run"), written)
-    assert list_episodes(file_bytes(tmp_path / "run" / "run_000002.mcap", whole=True)) == [2, 3]
+    content = file_bytes(tmp_path / "run" / "run_000002.mcap", whole=True)
+    assert list_episodes(content) == list_episodes(content, 2) == [2, 3]
     with RunWriter(tmp_path / "run", {}, sync=False, reserve=0, compression="zstd") as writer:
         assert writer.next_episode == 4
     with Reader(tmp_path / "run") as reader:
