@@ -201,6 +201,6 @@ def compressing(directory: Path, quick: bool) -> str:
             shutil.rmtree(directory / compression)
     header = ("pictures", "MB per episode", "size none / zstd", "ms per episode", "with zstd", "load MB/s", "with zstd")
     return (
-        f"**Compression.** Episodes of {STEPS} steps, one per file. What an episode takes to be written, without fsync, and "
-        "at which rate all is loaded with pictures, in MB before compression.\n\n" + markdown_table(header, rows)
+        f"**Compression.** Episodes of {STEPS} steps, one per file. How long an episode takes to write, without fsync, "
+        "and at which rate all is loaded with pictures, in MB before compression.\n\n" + markdown_table(header, rows)
     )
