@@ -62,8 +62,8 @@ def picture(seconds: float, pixels: np.ndarray, encoding: str = "rgb8") -> Any:
         width=width,
         encoding=encoding,
         is_bigendian=0,
-        step=pixels.size // height,
-        data=np.ascontiguousarray(pixels).ravel(),
+        step=pixels.nbytes // height,
+        data=np.ascontiguousarray(pixels).view(np.uint8).ravel(),
     )
 
 

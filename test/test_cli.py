@@ -11,7 +11,7 @@ from sample_run import drive, write_run
 
 import lift_ros
 from lift_ros.cli import COMMANDS, build_parser, main
-from lift_ros.commands.run_command import parse_settings
+from lift_ros.commands.run_command import node_parameters, parse_settings
 from lift_ros.errors import UserError
 
 WAIT_S = 120
@@ -76,3 +76,16 @@ def test_paths_that_no_file_can_have_are_refused(path: str, capsys: pytest.Captu
 def test_a_value_that_is_no_yaml_is_refused() -> None:
     with pytest.raises(UserError, match=r"--set 'arbiter.p=\[1' has a value that is not valid YAML"):
         parse_settings(["arbiter.p=[1"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {}),
+        (["--compression", "zstd"], {"recorder": {"compression": "zstd"}}),
+        (["--compression", "zstd", "--set", "recorder.compression=none"], {"recorder": {"compression": "none"}}),
+    ],
+)
+def test_lift_run_tells_the_recorder_how_to_compress(words: list[str], expected: dict[str, dict[str, str]]) -> None:
+    arguments = build_parser("run").parse_args(["run", "--scenario", "po-none-d2", "--out", "run", *words])
+    assert node_parameters(arguments) == expected

@@ -71,6 +71,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "rosbags": ("bags/importing/", "messages/", "nodes/further_topics.py"),
     "minari": ("bags/exporting/",),
     "mcap": ("bags/",),
+    "zstandard": ("bags/mcap_records.py", "bags/packing.py"),
     "matplotlib": ("evaluation/",),
     "rich": ("console.py", "progress.py", "graph/live_view.py"),
     "yaml": ("untrusted.py",),

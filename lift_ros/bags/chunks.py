@@ -24,12 +24,15 @@ from lift_ros.bags.mcap_records import (
     INDEX_HEAD,
     MAGIC,
     MESSAGE_HEAD,
+    PACKED_HEAD,
     START,
     START_UNCHECKED,
+    ZSTD,
     Announced,
     let_go,
     records,
     summary_records,
+    unpacked,
 )
 from lift_ros.messages.layout import prefix_dtype
 
@@ -55,8 +58,11 @@ class EpisodeChunk:
 
     data: memoryview
     begin: int
-    size: int
+    stored: int  # bytes in the file
+    size: int  # bytes of the records
     crc: int
+    packed: bool
+    announces: bool  # what the file's topics are
     index: dict[int, tuple[int, int]] = field(default_factory=dict)  # with the number of entries
 
     @property
@@ -66,7 +72,12 @@ class EpisodeChunk:
 
     def records(self) -> memoryview:
         """Return what is in the chunk, not checked yet."""
-        return self.data[self.begin : self.begin + self.size]
+        content = self.data[self.begin : self.begin + self.stored]
+        if self.packed:
+            content = unpacked(content, self.size)
+        if self.announces and not _announces_ours(bytes(content[: _after(content, 0, _ANNOUNCED)])):
+            raise Unusual
+        return content
 
     def checked(self) -> memoryview:
         """Return what is in the chunk, which matches its checksum; zero would mean that there is none."""
@@ -90,7 +101,7 @@ class EpisodeChunk:
 
     def let_go(self) -> None:
         """Give back the memory that a look at the chunk took."""
-        let_go(self.data, self.begin, self.begin + self.size)
+        let_go(self.data, self.begin, self.begin + self.stored)
 
 
 @lru_cache(maxsize=16)
@@ -122,35 +133,57 @@ def _chunks(data: memoryview) -> list[EpisodeChunk]:
     while (opcode := data[offset]) != _DATA_END:
         length = HEAD.unpack_from(data, offset)[1]
         if opcode == _CHUNK:
-            _, _, _, _, size, crc, compression, stored = CHUNK_HEAD.unpack_from(data, offset)
-            content = offset + CHUNK_HEAD.size
-            if compression or size != stored or length != CHUNK_HEAD.size - HEAD.size + size:
-                raise Unusual
-            if not chunks and not _announces_ours(bytes(data[content : _after(data, content, _ANNOUNCED)])):
-                raise Unusual
-            chunks.append(EpisodeChunk(data, content, size, crc))
+            chunks.append(_chunk_at(data, offset, length, first=not chunks))
         elif opcode == _INDEX:
             _, _, channel, size = INDEX_HEAD.unpack_from(data, offset)
             if size + 6 != length or size % 16 or channel in chunks[-1].index:
                 raise Unusual
             chunks[-1].index[channel] = offset + INDEX_HEAD.size, size // 16
         offset += HEAD.size + length
+    if chunks and not chunks[0].holds_episode:
+        chunks[0].records()  # whose first ones nobody would look at otherwise
     return chunks
 
 
+def _chunk_at(data: memoryview, offset: int, length: int, *, first: bool) -> EpisodeChunk:
+    """Return the chunk whose record of this length lies here."""
+    _, _, _, _, size, crc, compression, stored = CHUNK_HEAD.unpack_from(data, offset)
+    head, name = CHUNK_HEAD, ""
+    if compression == len(ZSTD):
+        head = PACKED_HEAD
+        _, _, _, _, size, crc, _, packing, stored = PACKED_HEAD.unpack_from(data, offset)
+        name = packing.decode()
+    elif compression or size != stored:
+        raise Unusual
+    if name not in ("", ZSTD) or length != head.size - HEAD.size + stored:
+        raise Unusual
+    return EpisodeChunk(data, offset + head.size, stored, size, crc, packed=bool(name), announces=first)
+
+
 def episode_chunks(data: memoryview, wanted: Collection[int] | None = None) -> list[EpisodeChunk]:
-    """Return the chunks with the episodes of a file, only the wanted ones if some are named. Raises NOT_ORDINARY."""
+    """Return the chunks with the episodes of a file, only the wanted ones if some are named. Raises NOT_ORDINARY.
+
+    What is in a compressed chunk is known only when it is unpacked, so all of these are among them.
+    """
     chunks = [chunk for chunk in _chunks(data) if chunk.holds_episode]
-    return chunks if wanted is None else [chunk for chunk in chunks if chunk.end(chunk.records())[0] in wanted]
+    if wanted is None:
+        return chunks
+    return [chunk for chunk in chunks if chunk.packed or chunk.end(chunk.records())[0] in wanted]
 
 
-def list_episodes(data: memoryview) -> list[int]:
-    """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY."""
+def list_episodes(data: memoryview, first: int | None = None) -> list[int]:
+    """Return the episodes of a file from its index, checked against its summary. Raises NOT_ORDINARY.
+
+    Compressed ones are not unpacked where the file's name tells the `first`: each chunk holds the next one.
+    """
     chunks = _chunks(data)
     statistics = next((body for opcode, _, body in summary_records(data) if opcode == _STATISTICS), b"")
     if int.from_bytes(statistics[:8], "little") != sum(count for chunk in chunks for _, count in chunk.index.values()):
         raise Unusual
-    return [chunk.end(chunk.records())[0] for chunk in chunks if chunk.holds_episode]
+    found = [chunk for chunk in chunks if chunk.holds_episode]
+    if first is not None and any(chunk.packed for chunk in found):
+        return list(range(first, first + len(found)))
+    return [chunk.end(chunk.records())[0] for chunk in found]
 
 
 def end_of(data: memoryview, start: int) -> int:

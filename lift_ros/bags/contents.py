@@ -13,7 +13,14 @@ import numpy as np
 
 from lift_ros.bags.faults import UNREADABLE, BagError, EpisodeError, Malformed, Tolerate, refuse
 from lift_ros.bags.files import EPISODE, NAMESPACE, STEP, known_as, namespace_of
-from lift_ros.bags.mcap_records import Announced, RecordedMessage, RecordedTopic, journal_messages, walk
+from lift_ros.bags.mcap_records import (
+    Announced,
+    RecordedMessage,
+    RecordedTopic,
+    file_bytes,
+    journal_messages,
+    walk,
+)
 from lift_ros.collection.records import Episode, Mode, Outcome, Step
 from lift_ros.messages.definitions import fields_by_type
 from lift_ros.messages.errors import MessageError
@@ -127,10 +134,10 @@ def _episode_of(message: RecordedMessage, role: RecordedTopic) -> int:
 def read_file(path: Path, announced: Announced, tolerate: Tolerate, *, journal: bool) -> dict[int, RawEpisode]:
     """Return the episodes of a file; of one under way those up to what cannot be decoded, the last without an end."""
     with located(path):
-        data = memoryview(path.read_bytes())
         if journal:
+            data = memoryview(path.read_bytes())
             return group(takewhile(decodable, journal_messages(data, announced)), path)
-        return group(walk(data, announced, tolerate), path, tolerate)
+        return group(walk(file_bytes(path, whole=True), announced, tolerate), path, tolerate)
 
 
 def decodable(message: RecordedMessage) -> bool:

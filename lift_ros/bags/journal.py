@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,9 @@ from zlib import crc32
 from mcap.opcode import Opcode
 from mcap.records import ChunkIndex, DataEnd, Footer, Metadata, MetadataIndex, Statistics, SummaryOffset
 
+from lift_ros.bags.appended import AppendedFile
 from lift_ros.bags.faults import Malformed
-from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, known_as, tail_name, write_all
+from lift_ros.bags.files import EPISODE, JOURNAL_SUFFIX, first_episode_of, known_as, sync_directory, tail_name
 from lift_ros.bags.mcap_records import (
     BEGINS_CHUNK,
     CHECKSUM,
@@ -40,6 +41,7 @@ from lift_ros.bags.mcap_records import (
     parsed,
     written,
 )
+from lift_ros.bags.packing import PackedCopy, copy_path
 
 _PLACEHOLDER = HEAD.pack(PLACEHOLDER, CHUNK_HEAD.size - HEAD.size).ljust(CHUNK_HEAD.size, b"\0")
 _MESSAGE = int(Opcode.MESSAGE)
@@ -87,17 +89,16 @@ class _OpenChunk:
         return head, index, ChunkIndex(length, self.start, "", size, last, len(index), offsets, first, size)
 
 
-class Journal:
+class Journal(AppendedFile):
     """Appends messages to a file under way; `content` is what an earlier process has left of one.
 
     Of `content`, the first `size` bytes are whole records in order. The file is touched only once `create` or `reopen`
-    is called.
+    is called. Where it is `packed`, a compressed copy is made as chunks are sealed, which takes its place at the end.
     """
 
-    def __init__(self, path: Path, content: memoryview | None = None) -> None:
-        self.path = path
-        self.size = 0
-        self._descriptor = -1
+    def __init__(self, path: Path, content: memoryview | None = None, *, packed: bool = False) -> None:
+        super().__init__(path)
+        self._copy = PackedCopy(path) if packed else None
         self._announced = Announced()
         self._announcements: dict[int, bytes] = {Opcode.SCHEMA: b"", Opcode.CHANNEL: b""}
         self._channels: dict[str, int] = {}
@@ -113,7 +114,7 @@ class Journal:
 
     def create(self, metadata: Mapping[str, bytes], topics: Iterable[RecordedTopic]) -> None:
         """Make the file and begin it with header, metadata records by name, and topics."""
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._open(os.O_CREAT | os.O_EXCL)
         try:
             start = START
             for name, record in metadata.items():
@@ -128,7 +129,8 @@ class Journal:
 
     def reopen(self) -> None:
         """Go on with the file as it was taken up; what lies behind that is cut off."""
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        copy_path(self.path).unlink(missing_ok=True)
+        self._open(0)
         self._cut(self.size)
         for data, offset in self._repairs:
             os.pwrite(self._descriptor, data, offset)
@@ -174,21 +176,6 @@ class Journal:
             self._announcements[opcode] += bytes(record)
             self._channels = {topic.name: number for number, topic in self._announced.topics.items()}
 
-    def _append(self, data: bytes) -> None:
-        """Write all of it or nothing."""
-        size = len(data)
-        try:
-            write_all(self._descriptor, (data,), size)
-        except OSError:
-            self._cut(self.size)
-            raise
-        self.size += size
-
-    def _cut(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
-        os.lseek(self._descriptor, size, os.SEEK_SET)
-        self.size = size
-
     def _open_chunk(self) -> _OpenChunk:
         if self._chunk is None:
             self._append(_PLACEHOLDER)
@@ -232,11 +219,19 @@ class Journal:
             self._append(index)
             self._chunks.append(entry)
             self._chunk = None
+        if self._copy is not None:
+            self._copy.follow(self._descriptor, self._chunks)
+
+    @property
+    def unpacked(self) -> int:
+        """How many bytes are still to be compressed, which takes at most as many more on the disk."""
+        return 0 if self._copy is None else self.size - self._copy.packed
 
     def complete(self, *, sync: bool) -> FileSummary | None:
         """Seal, append the summary, make the file durable and give it its final name; None where nothing is in it.
 
-        After a failure it is a journal as before. A file without an episode's end is named a tail.
+        After a failure it is a journal as before. A file without an episode's end is named a tail; a tail is never
+        packed, since its name does not tell whether the journal's content is in it already.
         """
         if not self._counts:
             self.discard()
@@ -246,6 +241,7 @@ class Journal:
         ends = [channel for channel, topic in self._announced.topics.items() if known_as(topic) is EPISODE]
         if not any(self._counts[channel] for channel in ends):
             name = tail_name(self.path.parent, first_episode_of(name) or 0)
+            self._drop_copy()
         filled = [chunk for chunk in self._chunks if chunk.message_index_offsets]
         summary = FileSummary(
             name,
@@ -254,25 +250,39 @@ class Journal:
             messages=self._counts.total(),
             counts={topic: self._counts[channel] for channel, topic in self._announced.topics.items()},
         )
-        before = self.size
-        self._append(self._end(summary))
-        try:
+        if self._copy is None:
+            self.finish(self._end(summary, self.size, self._chunks), name, sync=sync)
+        else:
+            self._copy.finish(self._end(summary, self._copy.size, self._copy.chunks), name, sync=sync)
             if sync:
-                os.fsync(self._descriptor)
-            os.rename(self.path, self.path.with_name(name))
-        except OSError:
-            self._cut(before)
-            raise
+                sync_directory(self.path.parent)
+            self.path.unlink()
         self.release()
         return summary
 
-    def _end(self, summary: FileSummary) -> bytes:
-        """Return data end, summary, summary offsets, footer and magic."""
+    def discard(self) -> None:
+        """Close and remove the file, and its copy."""
+        self._drop_copy()
+        super().discard()
+
+    def release(self) -> None:
+        """Close the file as it is, and its copy."""
+        super().release()
+        if self._copy is not None:
+            self._copy.release()
+
+    def _drop_copy(self) -> None:
+        if self._copy is not None:
+            self._copy.discard()
+            self._copy = None
+
+    def _end(self, summary: FileSummary, size: int, chunks: Sequence[ChunkIndex]) -> bytes:
+        """Return data end, summary, summary offsets, footer and magic of a file of so many bytes with these chunks."""
         statistics = Statistics(
             attachment_count=0,
             channel_count=len(self._channels),
             channel_message_counts={channel: self._counts[channel] for channel in self._channels.values()},
-            chunk_count=len(self._chunks),
+            chunk_count=len(chunks),
             message_count=summary.messages,
             message_end_time=summary.last_time,
             message_start_time=summary.first_time,
@@ -282,11 +292,11 @@ class Journal:
         groups = {
             **self._announcements,
             Opcode.STATISTICS: written(statistics),
-            Opcode.CHUNK_INDEX: written(*self._chunks),
+            Opcode.CHUNK_INDEX: written(*chunks),
             Opcode.METADATA_INDEX: written(*self._metadata),
         }
         data_end = written(DataEnd(0))
-        start = position = self.size + len(data_end)
+        start = position = size + len(data_end)
         offsets = []
         for opcode, group in groups.items():
             if group:
@@ -294,18 +304,3 @@ class Journal:
                 position += len(group)
         content = b"".join(groups.values()) + written(*offsets, Footer(start, position, 0))[:-4]
         return data_end + content + crc32(content).to_bytes(4, "little") + MAGIC
-
-    def sync(self) -> None:
-        """Make all that was written durable."""
-        os.fdatasync(self._descriptor)
-
-    def discard(self) -> None:
-        """Close and remove the file."""
-        self.release()
-        self.path.unlink(missing_ok=True)
-
-    def release(self) -> None:
-        """Close the file as it is."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1

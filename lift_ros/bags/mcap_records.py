@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import zstandard
 from mcap.data_stream import ReadDataStream, RecordBuilder
 from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, Header, McapRecord, Metadata, MetadataIndex, Schema, Statistics
@@ -25,12 +26,14 @@ MAGIC = b"\x89MCAP0\r\n"
 HEAD = struct.Struct("<BQ")  # opcode of a record and length of its body
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # with channel, sequence, log time, publish time
 CHUNK_HEAD = struct.Struct("<BQQQQIIQ")  # with first and last time, size, CRC, length of the compression "", size
+PACKED_HEAD = struct.Struct("<BQQQQII4sQ")  # of a chunk that is compressed with zstd
 INDEX_HEAD = struct.Struct("<BQHI")  # of a message index, with channel and length of its entries
 CHECKSUM_RECORD = struct.Struct("<BQI")  # the CRC-32 of all records of its chunk that lie before it
 # What a chunk's head will be written over. Opcodes from here on are private: no reader minds them.
 PLACEHOLDER = 0x80
 CHECKSUM = 0x81
 BEGINS_CHUNK = (PLACEHOLDER, Opcode.CHUNK)
+ZSTD = "zstd"
 _FOOTER_SIZE = HEAD.size + 20
 _LARGEST_CHUNK = 2**32
 _LARGEST_READ = 2**24  # bytes of a file that are held at once
@@ -164,7 +167,7 @@ def _chunk_records(body: memoryview) -> memoryview:
     if len(body) < 40:
         raise Malformed(f"a chunk has {len(body)} bytes and needs 40")
     _, _, size, crc, compression, stored = struct.unpack_from("<QQQIIQ", body)
-    content = _unpacked(parsed(Chunk, body)) if compression else body[40 : 40 + stored]
+    content = _of_any_kind(parsed(Chunk, body)) if compression else body[40 : 40 + stored]
     if len(content) != size:
         raise Malformed(f"a chunk has {len(content)} bytes and claims {size}")
     if crc and zlib.crc32(content) != crc:
@@ -172,16 +175,34 @@ def _chunk_records(body: memoryview) -> memoryview:
     return content
 
 
-def _unpacked(chunk: Chunk) -> memoryview:
-    if chunk.compression not in ("zstd", "lz4"):
+def _of_any_kind(chunk: Chunk) -> memoryview:
+    """Return the content of a compressed chunk."""
+    if chunk.compression == ZSTD:
+        return unpacked(memoryview(chunk.data), chunk.uncompressed_size)
+    if chunk.compression != "lz4":
         raise Malformed(f"a chunk is compressed with {chunk.compression!r}; known are zstd and lz4")
-    if chunk.uncompressed_size > _LARGEST_CHUNK:
-        raise Malformed(f"a chunk claims {chunk.uncompressed_size} bytes unpacked and may have {_LARGEST_CHUNK}")
+    _check_claim(chunk.uncompressed_size)
     try:
         stream, size = get_chunk_data_stream(chunk)
         return memoryview(stream.read(size))
     except Exception as error:  # each library has errors of its own for damaged data
         raise Malformed(f"a chunk cannot be unpacked ({error})") from error
+
+
+def unpacked(stored: memoryview, size: int) -> memoryview:
+    """Return what was compressed with zstd and had so many bytes before; no more memory is taken than that."""
+    _check_claim(size)
+    try:
+        if zstandard.frame_content_size(stored) not in (size, -1):  # -1: it does not say
+            raise Malformed(f"a chunk holds other than the {size} bytes unpacked that it claims")
+        return memoryview(zstandard.ZstdDecompressor().decompress(stored, max_output_size=size))
+    except zstandard.ZstdError as error:
+        raise Malformed(f"a chunk cannot be unpacked ({error})") from error
+
+
+def _check_claim(size: int) -> None:
+    if size > _LARGEST_CHUNK:
+        raise Malformed(f"a chunk claims {size} bytes unpacked and may have {_LARGEST_CHUNK}")
 
 
 def _messages(found: Iterable[tuple[int, int, memoryview]], announced: Announced) -> Iterator[RecordedMessage]:

@@ -27,6 +27,7 @@ from lift_ros.messages.records import decode_episode, decode_step
 from lift_ros.positioning.pictures import PictureFormat
 
 _PICTURE_HEAD = struct.Struct("<II8sII")  # before pixels: width, length of the encoding, encoding, row, pixels' size
+_LONGEST_END = 2**14  # bytes of an end that are kept; what follows are the pixels of its picture
 _NO_PICTURE = struct.pack("<III4sII", 0, 0, 1, b"", 0, 0)  # height and width 0, an empty encoding, no pixels
 
 
@@ -38,7 +39,7 @@ def layout_of(message: str, upto: str, **sizes: int) -> np.dtype[Any]:
 
 @dataclass(slots=True)
 class EpisodeBytes:
-    """An episode's messages: of its steps the first bytes, laid out as `layout` says, and its end."""
+    """An episode's messages: of its steps the first bytes, laid out as `layout` says, and of its end all but pixels."""
 
     index: int
     steps: npt.NDArray[np.void]
@@ -66,7 +67,8 @@ class Locator:
         """
         chunks = episode_chunks(data, wanted)
         for chunk, content in zip(chunks, mapping(EpisodeChunk.checked, chunks), strict=True):
-            yield self._take(chunk, content)
+            if wanted is None or chunk.end(content)[0] in wanted:
+                yield self._take(chunk, content)
             chunk.let_go()
 
     def _take(self, chunk: EpisodeChunk, records: memoryview) -> EpisodeBytes:
@@ -75,7 +77,8 @@ class Locator:
         layout = self.layout or self._learn_layout(records, int(starts[0]))
         steps = _windows(records, layout.itemsize, MESSAGE_HEAD.size)[starts]
         images = self._pictures(records, starts) if self._images else None
-        message = bytes(records[end + MESSAGE_HEAD.size : end_of(records, end)])
+        begin = end + MESSAGE_HEAD.size
+        message = bytes(records[begin : min(end_of(records, end), begin + _LONGEST_END)])
         return EpisodeBytes(index, steps, layout, message, images)
 
     def _learn_layout(self, data: memoryview, start: int) -> np.dtype[Any]:

@@ -211,7 +211,7 @@ class RunReader:
     def _list(self, name: str) -> list[int]:
         """Return the episodes of a file, from its index where it has the usual one."""
         with suppress(OSError, *NOT_ORDINARY):
-            return list_episodes(file_bytes(self.directory / name, whole=False))
+            return list_episodes(file_bytes(self.directory / name, whole=False), first_episode_of(name))
         return list(self._raw(name))
 
     def _index_journal(self) -> None:

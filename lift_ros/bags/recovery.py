@@ -29,7 +29,7 @@ from lift_ros.messages.records import EpisodeEnd, encode_episode
 _DAMAGED_SUFFIX = ".damaged"
 
 
-def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool) -> FileSummary | None:
+def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool, packed: bool = False) -> FileSummary | None:
     """Cut a journal off behind its good part, end its cut-off episode as a recovered one, and complete it.
 
     A power cut can leave holes. Nothing after the first fault is kept, it would be a gap in the run; where that is more
@@ -42,7 +42,7 @@ def recover_journal(path: Path, facts: dict[str, Any], *, sync: bool) -> FileSum
     content = memoryview(path.read_bytes())
     cut: int | None = len(content)
     while cut is not None:
-        journal = Journal(path, content[:cut])
+        journal = Journal(path, content[:cut], packed=packed)
         cut, end = _first_fault(path, content[: journal.size], facts)
     if _is_damage(content[journal.size :]):
         shutil.copyfile(path, final.with_name(final.name + _DAMAGED_SUFFIX))

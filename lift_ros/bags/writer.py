@@ -28,7 +28,8 @@ from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.metadata import FILE_NAME, RunMetadata, records_of, summarise_file
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.recovery import recover_journal
-from lift_ros.collection.records import Episode, Source, Step
+from lift_ros.collection.records import COMPRESSIONS, Episode, Source, Step
+from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
 from lift_ros.messages.records import EpisodeEnd, decode_episode, encode_episode, step_pieces
 from lift_ros.scenario import Scenario
@@ -60,7 +61,9 @@ class RunWriter:
 
     `episodes_per_file` episodes share an .mcap file. `sync` makes each finished episode durable against a power cut;
     without it a crash of the process still loses nothing. `reserve` bytes of the disk are left free, so that a full
-    disk stops recording before a file is cut off. `namespace` is that of the graph whose topics are recorded.
+    disk stops recording before a file is cut off. `namespace` is that of the graph whose topics are recorded. With
+    `compression` "zstd" finished files are compressed without loss; what is under way is not, so that a crash loses
+    nothing then either.
     """
 
     def __init__(
@@ -72,7 +75,10 @@ class RunWriter:
         sync: bool = True,
         reserve: int = DEFAULT_RESERVE,
         namespace: str = NAMESPACE,
+        compression: str = "none",
     ) -> None:
+        if compression not in COMPRESSIONS:
+            raise UserError(f"compression is {compression!r}; {nearest(compression, COMPRESSIONS)}")
         if episodes_per_file < 1:
             raise UserError(f"episodes_per_file is {episodes_per_file}; a file holds at least 1 episode.")
         self.path = Path(path)
@@ -83,6 +89,7 @@ class RunWriter:
         self._episodes_per_file = episodes_per_file
         self._sync = sync
         self._reserve = reserve
+        self._compression = compression
         self._unchecked = 0  # bytes written since free space was last asked for
         self._file: Journal | None = None
         self._first_in_file = 0
@@ -113,7 +120,12 @@ class RunWriter:
         self._release()
         with contextlib.suppress(UserError):
             RunWriter(
-                self.path, self._given_facts, sync=self._sync, reserve=self._reserve, namespace=self._namespace
+                self.path,
+                self._given_facts,
+                sync=self._sync,
+                reserve=self._reserve,
+                namespace=self._namespace,
+                compression=self._compression,
             ).close()
 
     @property
@@ -233,7 +245,8 @@ class RunWriter:
                 metadata.add(summarise_file(self.path / name))
         with self._failures("the run cannot be written"):
             if listing.journal is not None:
-                summary = recover_journal(self.path / listing.journal, metadata.facts, sync=self._sync)
+                journal = self.path / listing.journal
+                summary = recover_journal(journal, metadata.facts, sync=self._sync, packed=self._packs)
                 if summary is not None:
                     metadata.add(summary)
                 if listing.finished or summary is not None:
@@ -263,13 +276,18 @@ class RunWriter:
         with self._failures("a file cannot be created"):
             self._finish_file()
             self._check_space(0)
-            file = Journal(self.path / (file_name(self.path, self.next_episode) + JOURNAL_SUFFIX))
+            name = file_name(self.path, self.next_episode) + JOURNAL_SUFFIX
+            file = Journal(self.path / name, packed=self._packs)
             file.create(self._records, (self._step_topic, self._episode_topic))
             if self._sync and self._episodes_per_file > 1:
                 sync_directory(self.path)
             self._file = file
             self._first_in_file = self.next_episode
         return file
+
+    @property
+    def _packs(self) -> bool:
+        return self._compression != "none"
 
     def _file_is_full(self) -> bool:
         return self.next_episode - self._first_in_file >= self._episodes_per_file
@@ -305,8 +323,9 @@ class RunWriter:
         self._unchecked = 0
         status = os.statvfs(self.path)
         free = status.f_bavail * status.f_frsize
-        if free < self._reserve + size:
-            problem = f"{free} bytes are free on its disk and {self._reserve} are kept in reserve"
+        kept = self._reserve + (0 if self._file is None else self._file.unpacked)
+        if free < kept + size:
+            problem = f"{free} bytes are free on its disk and {kept} are kept in reserve"
             raise DiskFull(problem, bag=self.path, episode=self.next_episode, remedy=_SAFE)
 
     def _refuse(self, problem: str, episode: int, step: int | None = None, remedy: str = _IN_ORDER) -> NoReturn:

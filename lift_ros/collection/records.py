@@ -10,6 +10,8 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray, Picture
 
+COMPRESSIONS = ("none", "zstd")  # with which runs are recorded; neither loses anything
+
 
 def _empty() -> FloatArray:
     return np.empty(0)

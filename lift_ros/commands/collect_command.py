@@ -17,7 +17,7 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import ON, CollectionPlan
-from lift_ros.collection.records import Episode
+from lift_ros.collection.records import COMPRESSIONS, Episode
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import print_error, print_warning
@@ -87,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         facts = plan.facts(scenario, seed=arguments.seed, made_by="collect")
-        with RunWriter(arguments.out, facts) as writer, spawned_safely():
+        compression = arguments.compression or COMPRESSIONS[0]
+        with RunWriter(arguments.out, facts, compression=compression) as writer, spawned_safely():
             if writer.next_episode >= episodes:
                 print(full_run(arguments.out, writer.next_episode, episodes))
                 return 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from lift_ros.collection.plan import MODES, OFF, ON
+from lift_ros.collection.records import COMPRESSIONS
 from lift_ros.configuration import MOST, Key, check_value
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES
@@ -45,6 +46,8 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the run (default: 0)")
     parser.add_argument("--mode", choices=MODES, default="collect", help="who acts (default: collect)")
+    packing = "compress finished files without loss; worth it for pictures (default: none)"
+    parser.add_argument("--compression", choices=COMPRESSIONS, help=packing)
     parser.add_argument("--quiet", action="store_true", help="show neither progress nor the logs of nodes")
     lift = parser.add_argument_group("augmented collection (LIFT)")
     lift.add_argument("--model", type=Path, metavar="FILE", help="this model is the augmentor; then none is trained")

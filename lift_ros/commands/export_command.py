@@ -17,7 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     minari = parser.add_argument_group("minari")
     minari.add_argument(
-        "--observation", choices=("vector", "image"), default="vector", help="what counts as observation"
+        "--observation",
+        choices=("vector", "image", "both"),
+        default="vector",
+        help="what counts as observation; both: a dictionary of vector and image (default: vector)",
     )
     minari.add_argument(
         "--drop-final-observation",

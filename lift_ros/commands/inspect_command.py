@@ -17,11 +17,12 @@ from lift_ros.configuration import Key, check_value
 from lift_ros.console import attribute_table, fold, for_programs
 from lift_ros.errors import UserError
 from lift_ros.evaluation.convergence import MOST_CONTEXTS, Expertness, measure_expertness
+from lift_ros.evaluation.frames import Strip, draw_strip, recorded_strips
 from lift_ros.evaluation.labelled import label_episodes
 from lift_ros.evaluation.model_summary import summarise_model
 from lift_ros.evaluation.motion_summary import motion_table, summarise_motion
 from lift_ros.evaluation.paths import distances
-from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories
+from lift_ros.evaluation.plots import plot_distances, plot_expertness, plot_shortcuts, plot_trajectories, save_figure
 from lift_ros.evaluation.run_facts import threshold_of, units_of
 from lift_ros.evaluation.run_summary import (
     EPISODE_COLUMNS,
@@ -51,6 +52,7 @@ EXPERTNESS_COLUMNS = (
 
 
 Run = tuple[RunSummary, list[Episode]]
+Strips = dict[str, list[Strip]]  # by run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -86,12 +88,21 @@ def is_model(path: Path) -> bool:
     return path.suffix == ".safetensors" or (path.is_file() and path.suffix != ".mcap")
 
 
-def load_run(path: Path, *, skip_bad: bool) -> Run:
-    """Read a run and sum it up, with rewards in hindsight where none were measured."""
+def load_run(path: Path, strips: Strips | None, *, skip_bad: bool) -> Run:
+    """Read a run and sum it up, with rewards in hindsight where none were measured; `strips` takes what is drawn."""
     reader = RunReader(path, skip_bad=skip_bad)
     found = label_episodes(reader)
     left_out = [str(entry) for entry in reader.left_out]
-    summary = summarise_run(str(path), found.episodes, rewards=found.rewards, facts=reader.facts, left_out=left_out)
+    if strips is not None:
+        strips[str(path)] = recorded_strips(reader, found.pictured)
+    summary = summarise_run(
+        str(path),
+        found.episodes,
+        rewards=found.rewards,
+        facts=reader.facts,
+        left_out=left_out,
+        pictures=found.pictures,
+    )
     return summary, found.episodes
 
 
@@ -141,6 +152,9 @@ def _print_tables(runs: list[Run], *, everything: bool) -> None:
             print(f"left out {reason}")
         print()
     print(attribute_table(RUN_COLUMNS, summaries))
+    for summary in summaries:
+        for pictures in summary.pictures:
+            print(f"pictures of {summary.run}: {pictures}")
     if phases := [phase for summary, episodes in runs for phase in summarise_phases(summary, episodes)]:
         print(f"\n{attribute_table(PHASE_COLUMNS, phases)}")
     print(f"\n{attribute_table(SCORE_COLUMNS, summaries)}")
@@ -150,8 +164,10 @@ def _print_tables(runs: list[Run], *, everything: bool) -> None:
         )
 
 
-def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[ShortcutSummary], list[Path]]:
-    """Draw each run's trajectories, and its distances and shortcuts where rewards are known; sum the shortcuts up.
+def write_plots(
+    runs: list[Run], strips: Strips, folder: Path, *, progress: bool
+) -> tuple[list[ShortcutSummary], list[Path]]:
+    """Draw each run's trajectories and pictures, and distances and shortcuts where rewards are known; sum these up.
 
     Runs of the same name are told apart by their number; runs without steps have nothing to draw.
     """
@@ -172,6 +188,10 @@ def write_plots(runs: list[Run], folder: Path, *, progress: bool) -> tuple[list[
         if any(np.isfinite(distances(episode)).any() for episode in moved):
             lengths: Any = {"threshold": threshold_of(summary.facts), "unit": units.length}
             plot_distances(moved, place(label, "distances"), summary.run, **lengths)
+        for strip in strips[summary.run]:
+            written.append(folder / f"frames-{label}-{strip.phase.value.replace(' ', '-')}.png")
+            title = f"{summary.run}, {strip.phase.value}: episode {strip.episode}"
+            save_figure(draw_strip(strip, units.length, title), written[-1])
         radius = action_radius([(summary, episodes)])
         found = summarise_shortcuts(summary.run, moved, summary.facts, radius, progress=progress)
         if found is not None:
@@ -222,13 +242,14 @@ def run(arguments: argparse.Namespace) -> int:
     result: dict[str, Any] = {"models": [summarise_model(path) for path in models]} if models else {}
     plots: list[Path] = []
     if arguments.runs:
-        runs = [load_run(path, skip_bad=arguments.skip_bad) for path in arguments.runs]
+        strips: Strips | None = None if arguments.plots is None else {}
+        runs = [load_run(path, strips, skip_bad=arguments.skip_bad) for path in arguments.runs]
         add_scores(arguments, runs)
         result["runs"] = [summary for summary, _ in runs]
         result["motion"] = [summarise_motion(summary.run, episodes) for summary, episodes in runs]
         result["preflight"] = [look_before(run) for run in runs]
-        if arguments.plots is not None:
-            result["shortcuts"], plots = write_plots(runs, arguments.plots, progress=not arguments.json)
+        if strips is not None:
+            result["shortcuts"], plots = write_plots(runs, strips, arguments.plots, progress=not arguments.json)
     if arguments.scenario is not None:
         result["expertness"], drawn = inspect_scenario(arguments)
         plots += drawn

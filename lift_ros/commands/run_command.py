@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_ros()
     check_collection_options(arguments)
     given = {name: value for name, value in vars(arguments).items() if name in GRAPH_OPTIONS}
-    options = GraphOptions(**given | {"parameters": parse_settings(arguments.set)})
+    options = GraphOptions(**given | {"parameters": node_parameters(arguments)})
     result = run_graph(options, isolated=arguments.isolated, show_logs=not arguments.quiet)
     if result.full:
         print(full_run(arguments.run, result.recorded, result.wanted))
@@ -71,6 +71,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _guard_changes(run: Path) -> list[Change]:
     reader = RunReader(run) if run.exists() else None
     return [] if reader is None or not reader.facts.get("guard") else guard_changes(reader.facts, reader)
+
+
+def node_parameters(arguments: argparse.Namespace) -> dict[str, dict[str, Value]]:
+    """Return what the command line says of single nodes by node; --set says it of any parameter and counts."""
+    settings = parse_settings(arguments.set)
+    if arguments.compression is not None:
+        settings.setdefault("recorder", {}).setdefault("compression", arguments.compression)
+    return settings
 
 
 def parse_settings(words: list[str]) -> dict[str, dict[str, Value]]:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Mode, Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Outlook
+from lift_ros.evaluation.frames import Strip, make_strip, recorded_strips
 from lift_ros.evaluation.guard_summary import Change, guard_changes
 from lift_ros.evaluation.labelled import LabelledEpisodes, label_episodes
 from lift_ros.evaluation.paths import with_unit
@@ -28,7 +27,6 @@ from lift_ros.evaluation.plots import theme
 from lift_ros.evaluation.repeating import repeat_commands
 from lift_ros.evaluation.report_figures import (
     Drawing,
-    Frames,
     augmentations,
     convergence,
     frame_strip,
@@ -90,7 +88,7 @@ class ReportContent:
     scores: Mapping[Phase, Scores] = field(default_factory=dict)  # of each phase, as a dataset
     predictions: Sequence[Sequence[str]] = ()  # of models, by the recorded runs; a row each
     guard: Sequence[Change] = ()
-    frames: Frames = field(default_factory=dict)
+    strips: Sequence[Strip] = ()  # pictures along episodes
     parameters: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()  # how to repeat it
 
@@ -123,7 +121,11 @@ def collect_content(
     arrived = [item for item in phases.get(Phase.LEARNED_POLICY, []) if item.outcome == Outcome.REACHED]
     facts = {run: reader.facts for run, reader in readers.items()}
     repeated = repeat_commands({run: (facts[run], len(labelled[run].episodes)) for run in runs}, models, out)
-    rendered = scenario is not None and scenario.plant.kind.startswith("fetch") and arrived
+    strips = [strip for run, reader in readers.items() for strip in recorded_strips(reader, labelled[run].pictured)]
+    strips = list({strip.phase: strip for strip in reversed(strips)}.values())[::-1]  # of each phase the first run's
+    seen = any(strip.phase is Phase.LEARNED_POLICY for strip in strips)
+    if scenario is not None and scenario.plant.kind.startswith("fetch") and arrived and not seen:
+        strips.append(render_episode(scenario, arrived[0]))
     changes = [change for run in runs for change in guard_changes(facts[run], labelled[run].episodes)]
     return ReportContent(
         title=f"LIFT on {scenario.name if scenario else ', '.join(run.name for run in runs)}",
@@ -135,7 +137,7 @@ def collect_content(
         scores=dict(zip(phases, scores, strict=True)),
         predictions=predict_models(runs, models, phases.get(Phase.LEARNED_POLICY, [])),
         guard=changes,
-        frames=render_episode(scenario, arrived[0]) if scenario is not None and rendered else {},
+        strips=strips,
         parameters={"runs": {run.name: each for run, each in facts.items()}, **(parameters or {})},
         commands=[*commands, "# or one by one:", *repeated] if commands else repeated,
     )
@@ -190,12 +192,12 @@ def predict_models(runs: Sequence[Path], models: Sequence[Path], evaluated: Sequ
     return rows
 
 
-def render_episode(scenario: Scenario, episode: Episode, count: int = 8, size: int = 224) -> Frames:
-    """Return evenly spread frames of an episode: its seed and actions repeat it exactly in the simulator."""
-    wanted = set(np.linspace(0, len(episode.steps), count).round().astype(int).tolist())
+def render_episode(scenario: Scenario, episode: Episode, count: int = 8, size: int = 224) -> Strip:
+    """Return evenly spread pictures of an episode: its seed and actions repeat it exactly in the simulator."""
     with closing(scenario.make_problem(render_size=size)) as problem:
         seen = [problem.reset(episode.seed), *(problem.step(step.action) for step in episode.steps)]
-    return {step: image for step in sorted(wanted) if (image := seen[step].image) is not None}
+    pictures = {step: observed.image for step, observed in enumerate(seen) if observed.image is not None}
+    return make_strip(Phase.LEARNED_POLICY, episode, pictures, count, rendered=True)
 
 
 def text_table(episodes: Sequence[Episode], unit: str = "") -> str:
@@ -275,8 +277,8 @@ def _drawings(content: ReportContent) -> Iterator[Drawing]:
     yield steps_per_episode(phases)
     if Phase.LIFT_COLLECTION in phases:
         yield augmentations(phases[Phase.LIFT_COLLECTION])
-    if content.frames:
-        yield frame_strip(content.frames)
+    for strip in content.strips:
+        yield frame_strip(strip, content.units.length)
 
 
 def _section(drawing: Drawing) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lift_ros.array_types import ByteArray, FloatArray
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Episode, Outcome
+from lift_ros.evaluation.frames import Strip, draw_strip
 from lift_ros.evaluation.paths import Paths, distances, evenly, find_paths, moved_parts
 from lift_ros.evaluation.phases import Phase, augmentation_outcomes, distance_quartiles, phase_of
 from lift_ros.evaluation.plots import (
@@ -27,7 +28,6 @@ from lift_ros.evaluation.plots import (
 )
 from lift_ros.scenario import Units
 
-Frames = dict[int, ByteArray]  # pictures by the number of steps made before them
 COLOURS = {
     Phase.LOGGING_POLICY: "#3b82f6",
     Phase.SHADOW: "#6b7280",
@@ -176,18 +176,15 @@ def augmentations(episodes: Sequence[Episode]) -> Drawing:
     return Drawing("Augmentations", caption, draw)
 
 
-def frame_strip(frames: Frames) -> Drawing:
-    """Show rendered frames side by side, each with its step."""
-
-    def draw() -> Any:
-        figure, panels = _panels(1.6 * len(frames), 1.95, ncols=len(frames))
-        for axes, (step, picture) in zip(panels, frames.items(), strict=True):
-            axes.imshow(picture)
-            axes.set_title(f"step {step}", fontsize=8)
-            axes.axis("off")
-        return figure
-
-    return Drawing("The learned policy at work", "One evaluation episode, rendered.", draw)
+def frame_strip(strip: Strip, unit: str = "") -> Drawing:
+    """Show pictures along an episode, each with its step and its distance."""
+    seen = f"{len(strip.frames)} pictures along episode {strip.episode} of {strip.steps} steps"
+    if strip.rendered:
+        return Drawing("The learned policy at work", f"{seen}, rendered afterwards.", lambda: draw_strip(strip, unit))
+    caption = f"{seen}, as recorded ({strip.format}), with the distance to the goal where it is known."
+    if strip.format.dtype.kind == "f":
+        caption += " Mid grey is 0."
+    return Drawing(f"What was seen: {strip.phase.value}", caption, lambda: draw_strip(strip, unit))
 
 
 def _left_out(count: int, why: str) -> str:

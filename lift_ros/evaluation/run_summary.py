@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lift_ros.collection.records import Episode, Outcome
+from lift_ros.evaluation.frames import PictureSummary, summarise_pictures
 from lift_ros.evaluation.phases import phase_of, split_phases
 from lift_ros.evaluation.scores import Scores, mean_return
+from lift_ros.positioning.pictures import PictureFormat
 
 SECOND = 1e9
 # A pause between two steps is a gap when it is so many times the run's usual pause, and no mere hiccup of the system.
@@ -63,6 +65,7 @@ class RunSummary:
     left_out: list[str]
     facts: dict[str, Any]
     scores: Scores | None = None
+    pictures: list[PictureSummary] = field(default_factory=list)
     table: list[EpisodeSummary] = field(default_factory=list)
 
 
@@ -110,6 +113,7 @@ def summarise_run(
     rewards: str = "",
     facts: dict[str, Any] | None = None,
     left_out: Sequence[str] = (),
+    pictures: Mapping[PictureFormat, int] | None = None,
 ) -> RunSummary:
     """Sum up a group of episodes; `rewards` tells where their rewards come from."""
     usual = usual_pause(episodes)
@@ -132,6 +136,7 @@ def summarise_run(
         phases=dict(Counter(line.phase for line in table)),
         left_out=list(left_out),
         facts=facts or {},
+        pictures=summarise_pictures(pictures or {}),
         table=table,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lift_ros.collection.records import Mode
+from lift_ros.collection.records import COMPRESSIONS, Mode
 from lift_ros.configuration import Key
 from lift_ros.errors import UserError
 from lift_ros.scenario import ASSIST_KEYS, GUARD_KEYS
@@ -202,6 +202,7 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "recorder": (
         _fixed("run", "", "path", "folder of the run; created, or continued where it exists"),
         _fixed("episodes_per_file", 1, "1", "episodes in one MCAP file", 1, 100000),
+        _fixed("compression", "none", "name", "how finished files are compressed, without loss", choices=COMPRESSIONS),
         _fixed("facts", "{}", "JSON", "what the run's metadata should say besides: scenario, seed, p"),
         _fixed("topics", "", "names", "further topics to record along, separated by commas; none by default"),
         _seconds("markers_period", 0.5, "how often markers of the trajectory are published", 0.05, fixed=True),

@@ -106,7 +106,11 @@ class Recorder(LiftNode):
 
     def _open(self, token: str) -> None:
         self._writer = RunWriter(
-            self._path, self._facts, self.value("episodes_per_file"), namespace=self.get_namespace()
+            self._path,
+            self._facts,
+            self.value("episodes_per_file"),
+            namespace=self.get_namespace(),
+            compression=self.value("compression"),
         )
         self._steps = []
         self._ended = b""

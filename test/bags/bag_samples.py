@@ -78,11 +78,13 @@ def write_run(
     image: bool = False,
     first: int = 0,
     encoding: str = "rgb8",
+    compression: str = "none",
 ) -> list[Episode]:
     """Record sample episodes into a run and return them."""
     numbers = range(first, first + episodes)
     written = [sample_episode(index, steps, image=image, encoding=encoding) for index in numbers]
-    with RunWriter(path, {"seed": 7, "scenario": "sample"}, per_file, sync=False, reserve=0) as writer:
+    facts = {"seed": 7, "scenario": "sample"}
+    with RunWriter(path, facts, per_file, sync=False, reserve=0, compression=compression) as writer:
         for episode in written:
             writer.write_episode(episode)
     return written

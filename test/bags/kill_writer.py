@@ -21,15 +21,15 @@ from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
 from lift_ros.bags import RunReader, RunWriter
-from lift_ros.collection.records import Episode, Outcome, same
+from lift_ros.collection.records import COMPRESSIONS, Episode, Outcome, same
 
 EPISODES = 30  # a run is given up for a new one when it has as many
 ALL = [sample_episode(index, steps=3 + index % 5, image=index % 7 == 0) for index in range(EPISODES + 1)]
 
 
-def record(run: Path, per_file: int, sync: bool, progress: mmap.mmap) -> None:
+def record(run: Path, per_file: int, sync: bool, compression: str, progress: mmap.mmap) -> None:
     """Record until killed; tell through shared memory what has been confirmed."""
-    writer = RunWriter(run, {"seed": 1}, per_file, sync=sync, reserve=0)
+    writer = RunWriter(run, {"seed": 1}, per_file, sync=sync, reserve=0, compression=compression)
     struct.pack_into("<II", progress, 4, writer.next_episode, 0)
     progress[0] = 1
     while writer.next_episode < EPISODES:
@@ -86,20 +86,21 @@ def check(run: Path, confirmed: int, steps: int, known: int) -> tuple[int, bool]
 
 
 def main(directory: Path, kills: int, seed: int) -> None:
-    """Kill, check and go on into the same run, with one and with three episodes per file."""
+    """Kill, check and go on into the same run, with one and with three episodes per file, compressed or not."""
     rng = np.random.default_rng(seed)
     progress = mmap.mmap(-1, 16)
     total = cuts = runs = 0
-    run, known, per_file, sync = directory / "none", EPISODES, 1, False
+    run, known, per_file, sync, compression = directory / "none", EPISODES, 1, False, "none"
     for number in range(kills):
         if known >= EPISODES - 5:
             runs += 1
             run, known, per_file, sync = directory / f"run{runs}", 0, (1, 3)[runs % 2], runs % 3 == 0
+            compression = COMPRESSIONS[runs // 2 % 2]
         progress[:16] = bytes(16)
         child = os.fork()
         if child == 0:
             try:
-                record(run, per_file, sync, progress)
+                record(run, per_file, sync, compression, progress)
             finally:
                 os._exit(1)
         while not progress[0]:

@@ -25,7 +25,7 @@ from rosbags.rosbag2 import Reader
 
 from lift_ros.bags import BagError, DiskFull, RunReader, RunWriter, load_arrays, read_run
 from lift_ros.bags.mcap_records import RecordedTopic
-from lift_ros.collection.records import Outcome, same
+from lift_ros.collection.records import COMPRESSIONS, Outcome, same
 from lift_ros.seeds import episode_seed
 
 HERE = Path(__file__).parent
@@ -56,8 +56,8 @@ def dying_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[list[int]
         yield made
 
 
-def record_two(run: Path, per_file: int) -> None:
-    writer = RunWriter(run, {"seed": 3}, per_file, reserve=0)
+def record_two(run: Path, per_file: int, compression: str) -> None:
+    writer = RunWriter(run, {"seed": 3}, per_file, reserve=0, compression=compression)
     try:
         for index in range(writer.next_episode, writer.next_episode + 2):
             writer.write_episode(sample_episode(index, 2))
@@ -67,9 +67,10 @@ def record_two(run: Path, per_file: int) -> None:
         raise
 
 
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("per_file", [1, 2, 3])
 def test_a_crash_at_any_system_call_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_file: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_file: int, compression: str
 ) -> None:
     number = crashes = 0
     while True:
@@ -77,7 +78,7 @@ def test_a_crash_at_any_system_call_loses_nothing(
         write_run(run, 1, 2)
         try:
             with dying_at(monkeypatch, number) as made:
-                record_two(run, per_file)
+                record_two(run, per_file, compression)
         except Crash:
             crashes += 1
         else:
@@ -94,12 +95,13 @@ def test_a_crash_at_any_system_call_loses_nothing(
                 assert same(episode, original)
         names = json.loads((run / "metadata.yaml").read_text())["rosbag2_bagfile_information"]["relative_file_paths"]
         assert all((run / name).exists() for name in names)
-        record_two(run, per_file)
+        record_two(run, per_file, COMPRESSIONS[number % 2])
         onward = read_run(run)
         assert [episode.index for episode in onward] == list(range(len(episodes) + 2))
         assert same(onward[: len(episodes)], episodes)
         assert same(onward[-2:], [sample_episode(len(episodes), 2), sample_episode(len(episodes) + 1, 2)])
         assert not list(run.glob("*.active"))
+        assert not list(run.glob(".*"))
         number += 1
     assert crashes > 10
 
@@ -113,10 +115,13 @@ def test_foreign_readers_open_the_run_from_the_first_moment(tmp_path: Path) -> N
             assert list(reader.messages()) == []
 
 
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("per_file", [1, 3])
-def test_an_unfinished_episode_is_recovered_and_recording_goes_on(tmp_path: Path, per_file: int) -> None:
+def test_an_unfinished_episode_is_recovered_and_recording_goes_on(
+    tmp_path: Path, per_file: int, compression: str
+) -> None:
     run = tmp_path / "run"
-    writer = RunWriter(run, {"seed": 7}, per_file, sync=False, reserve=0)
+    writer = RunWriter(run, {"seed": 7}, per_file, sync=False, reserve=0, compression=compression)
     writer.write_episode(sample_episode(0))
     for step in sample_episode(1).steps[:3]:
         writer.write_step(step)
@@ -129,7 +134,7 @@ def test_an_unfinished_episode_is_recovered_and_recording_goes_on(tmp_path: Path
         assert same(cut.steps, sample_episode(1).steps[:3])
         assert cut.final_observation.size == 0
         assert cut.reason
-    with RunWriter(run, {"seed": 7}, per_file, sync=False, reserve=0) as writer:
+    with RunWriter(run, {"seed": 7}, per_file, sync=False, reserve=0, compression=compression) as writer:
         assert writer.next_episode == 2
         writer.write_episode(sample_episode(2))
     assert same(read_run(run), [first, cut, sample_episode(2)])

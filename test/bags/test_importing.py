@@ -30,13 +30,14 @@ from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
 from lift_ros.bags.importing.foreign_bag import fields_of, open_bag, parse_path
-from lift_ros.bags.importing.images import to_rgb
+from lift_ros.bags.importing.images import to_picture
 from lift_ros.bags.importing.importer import import_bag, split_into_episodes
 from lift_ros.bags.importing.mapping import Mapping, load_mapping, parse_mapping
 from lift_ros.bags.importing.samples import match, moving_rows, read_streams, split_at_gaps
 from lift_ros.bags.reader import RunReader
-from lift_ros.collection.records import Episode, Outcome, Source
+from lift_ros.collection.records import Episode, Outcome, Source, same
 from lift_ros.errors import UserError
+from lift_ros.positioning.pictures import ENCODINGS, PictureFormat
 
 XY = "{topic: /tool, fields: [point.x, point.y]}"
 BASIC = f"""
@@ -533,25 +534,52 @@ def test_pictures_ride_along(tmp_path: Path) -> None:
         import_bag(bag, mapping(image="{topic: /tool}"), tmp_path / "other")
 
 
-def test_encodings_become_rgb() -> None:
+def test_colours_become_rgb() -> None:
     pixels = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
-    assert to_rgb("/c", picture(0, pixels, "bgra8")).tolist() == pixels[:, :, [2, 1, 0]].tolist()
-    assert to_rgb("/c", picture(0, pixels[:, :, 0], "mono8"))[1, 2].tolist() == [20, 20, 20]
-    with pytest.raises(UserError, match="encoding '16UC1' is not supported"):
-        to_rgb("/c", picture(0, pixels, "16UC1"))
+    assert to_picture("/c", picture(0, pixels, "bgra8")).tolist() == pixels[:, :, [2, 1, 0]].tolist()
+    assert to_picture("/c", picture(0, pixels[:, :, :3], "bgr8")).tolist() == pixels[:, :, [2, 1, 0]].tolist()
+    with pytest.raises(UserError, match="encoding 'bayer_rggb8' is not supported; use one of rgb8"):
+        to_picture("/c", picture(0, pixels, "bayer_rggb8"))
     cut = picture(0, pixels, "rgba8")
     cut.height = 3
     with pytest.raises(UserError, match="has only 24 bytes"):
-        to_rgb("/c", cut)
+        to_picture("/c", cut)
+
+
+@pytest.mark.parametrize("encoding", [*ENCODINGS, "16UC1"])
+def test_other_encodings_stay_what_they_are(tmp_path: Path, encoding: str) -> None:
+    kind = PictureFormat(2, 3, {"16UC1": "mono16"}.get(encoding, encoding))
+    frames = {tick: (np.arange(np.prod(kind.shape)).reshape(kind.shape) + tick).astype(kind.dtype) for tick in range(7)}
+    entries = [*walk(5), *(("/camera", picture(0.1 * k, f, encoding), nanoseconds(0.1 * k)) for k, f in frames.items())]
+    write_bag(tmp_path / "bag", entries)
+    import_bag(tmp_path / "bag", mapping(image="{topic: /camera}", time="{tolerance: 0.2}"), tmp_path / "run")
+    episode = RunReader(tmp_path / "run").episode(0)
+    for step in episode.steps:
+        assert same(step.image, frames[step.index])
+    assert same(episode.final_image, frames[5])
+
+
+def test_pictures_of_the_other_byte_order_and_with_gaps_between_rows_are_read() -> None:
+    pixels = np.arange(6, dtype=np.uint16).reshape(2, 3) * 1000
+    wide = np.full((2, 4), 7, np.uint16)
+    wide[:, :3] = pixels
+    message = picture(0, wide.astype(">u2"), "mono16")
+    message.width, message.is_bigendian = 3, 1
+    assert same(to_picture("/c", message), pixels)
+
+
+def test_pictures_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(UserError, match="topic /c: a picture has values that are NaN or infinite; fill the gaps"):
+        to_picture("/c", picture(0, np.full((2, 3), np.nan, np.float32), "32FC1"))
 
 
 def test_compressed_pictures_become_rgb() -> None:
     pixels = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
     coded = cv2.imencode(".png", np.ascontiguousarray(pixels[:, :, ::-1]))[1]
-    assert to_rgb("/c", SimpleNamespace(format="png", data=coded)).tolist() == pixels.tolist()
+    assert to_picture("/c", SimpleNamespace(format="png", data=coded)).tolist() == pixels.tolist()
     for broken in (coded[:20], np.empty(0, np.uint8)):
         with pytest.raises(UserError, match="format 'png' with .* bytes cannot be decoded"):
-            to_rgb("/c", SimpleNamespace(format="png", data=broken))
+            to_picture("/c", SimpleNamespace(format="png", data=broken))
 
 
 # The mapping file

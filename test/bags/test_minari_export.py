@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bag_samples import sample_picture
 from d3rlpy.dataset import MDPDataset
 from d3rlpy.datasets import get_minari
 from sample_run import drive, write_run
 
 from lift_ros.bags.exporting.minari import dataset_name, environment_of, export_minari
-from lift_ros.collection.records import Episode, Outcome
+from lift_ros.collection.records import Episode, Outcome, same
 from lift_ros.errors import UserError
+from lift_ros.positioning.pictures import ENCODINGS, PictureFormat
 from lift_ros.scenario import load_scenario
 
 minari = pytest.importorskip("minari")
@@ -119,19 +121,69 @@ def test_missing_rewards_are_labelled_in_hindsight_or_left_out(tmp_path: Path, l
     np.testing.assert_allclose(load(tmp_path, "set-v0")[0].rewards, -distances)
 
 
-def test_pictures_as_observations_are_lossless(tmp_path: Path, load: Any) -> None:
-    episode = drive(0, 3, pictures=True)
-    episode.steps[1].image = np.random.default_rng(5).integers(0, 256, (4, 6, 3), dtype=np.uint8)
-    if "jpeg_encoding" not in inspect.signature(minari.create_dataset_from_buffers).parameters:
-        with pytest.raises(UserError, match=r"Minari 0\.5\.4"):
-            export_minari([write_run(tmp_path / "run", [episode])], tmp_path / "set", kind="image")
+def is_lossless() -> bool:
+    return "jpeg_encoding" in inspect.signature(minari.create_dataset_from_buffers).parameters
+
+
+@pytest.mark.parametrize("kind", ["image", "both"])
+def test_a_minari_that_would_change_pictures_is_refused(tmp_path: Path, kind: str) -> None:
+    run = write_run(tmp_path / "run", [drive(0, 3, pictures=True)])
+    if is_lossless():
+        assert export_minari([run], tmp_path / "set", kind=kind).episodes == 1
         return
-    export_minari([write_run(tmp_path / "run", [episode])], tmp_path / "set", kind="image")
+    with pytest.raises(UserError, match=r"Minari 0\.5\.4"):
+        export_minari([run], tmp_path / "set", kind=kind)
+
+
+def pictured(index: int, steps: int, encoding: str) -> Episode:
+    """Return a drive with random pictures."""
+    episode, rng = drive(index, steps), np.random.default_rng(index)
+    for step in episode.steps:
+        step.image = sample_picture(rng, encoding)
+    episode.final_image = sample_picture(rng, encoding)
+    return episode
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.skipif(not is_lossless(), reason="this Minari would change the pictures")
+def test_pictures_of_every_encoding_are_lossless_alone_and_beside_vectors(
+    tmp_path: Path, load: Any, encoding: str
+) -> None:
+    episodes = [pictured(0, 3, encoding), pictured(1, 2, encoding)]
+    run, kind = write_run(tmp_path / "run", episodes), PictureFormat(5, 4, encoding)
+    export_minari([run], tmp_path / "alone", kind="image")
+    export_minari([run], tmp_path / "both", kind="both")
+    alone, both = load(tmp_path, "alone-v0"), load(tmp_path, "both-v0")
+    assert (alone.observation_space.shape, alone.observation_space.dtype) == (kind.shape, kind.dtype)
+    assert set(both.observation_space.spaces) == {"vector", "image"}
+    for number, episode in enumerate(episodes):
+        expected = np.stack([*(step.image for step in episode.steps), episode.final_image])
+        assert same(alone[number].observations, expected)
+        assert same(both[number].observations["image"], expected)
+        assert same(both[number].observations["vector"], observations_of(episode))
+        assert alone.observation_space.contains(expected[0])
+
+
+@pytest.mark.skipif(not is_lossless(), reason="this Minari would change the pictures")
+def test_both_without_the_final_observation(tmp_path: Path, load: Any) -> None:
+    run = write_run(tmp_path / "run", [drive(0, 3, pictures=True)])
+    export_minari([run], tmp_path / "set", kind="both", drop_final=True)
     stored = load(tmp_path, "set-v0")[0].observations
-    assert stored.shape == (4, 4, 6, 3)
-    assert np.array_equal(stored[1], episode.steps[1].image)
-    with pytest.raises(UserError, match="steps without a picture; use --observation vector"):
-        export_minari([write_run(tmp_path / "blind", [drive(0, 3)])], tmp_path / "other", kind="image")
+    assert (len(stored["vector"]), len(stored["image"])) == (3, 3)
+
+
+@pytest.mark.skipif(not is_lossless(), reason="this Minari would change the pictures")
+def test_missing_and_mixed_pictures_are_refused(tmp_path: Path) -> None:
+    blind, mixed = drive(0, 3), pictured(0, 3, "rgb8")
+    mixed.steps[1].image = np.zeros((5, 4), np.uint8)
+    for kind in ("image", "both"):
+        with pytest.raises(UserError, match="steps without a picture; use --observation vector"):
+            export_minari([write_run(tmp_path / kind / "blind", [blind])], tmp_path / "other", kind=kind)
+    with pytest.raises(UserError, match="pictures of different formats"):
+        export_minari([write_run(tmp_path / "mixed", [mixed])], tmp_path / "other", kind="image")
+    runs = [write_run(tmp_path / encoding, [pictured(0, 2, encoding)]) for encoding in ("mono8", "mono16")]
+    with pytest.raises(UserError, match="export runs of one kind together"):
+        export_minari(runs, tmp_path / "other", kind="image")
 
 
 def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from rosbags.highlevel import AnyReader
 
 from lift_ros.array_types import Picture
 from lift_ros.bags import RunWriter, episodes_to_arrays, load_arrays, read_run
+from lift_ros.bags.mcap_records import file_bytes
+from lift_ros.bags.ordinary import Locator
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, same
 from lift_ros.errors import UserError
@@ -156,3 +158,16 @@ def test_rows_with_gaps_are_left_to_the_strict_reader(tmp_path: Path) -> None:
             writer.write_step(step, wide)
         writer.finish_episode(episode)
     assert same(load_arrays(tmp_path / "run", images=True).images, pictures_of([episode]))
+
+
+@pytest.mark.usefixtures("no_reader")
+def test_without_pictures_nothing_is_held_that_is_as_large_as_one(tmp_path: Path) -> None:
+    episode = sample_episode(0)
+    large = np.zeros((200, 300, 3), np.uint8)
+    for step in episode.steps:
+        step.image = large
+    episode.final_image = large
+    record(tmp_path / "run", episode)
+    (found,) = Locator((), images=False).locate(file_bytes(tmp_path / "run" / "run_000000.mcap", whole=True))
+    assert len(found.end) + found.steps.nbytes < large.nbytes / 5
+    assert same(load_arrays(tmp_path / "run").goals, episode.goal[None])

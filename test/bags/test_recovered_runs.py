@@ -43,7 +43,7 @@ def test_it_can_be_trained_on(run: Path) -> None:
 
 def test_it_can_be_exported(run: Path) -> None:
     left_out: Counter[str] = Counter()
-    lengths = [len(seen_by(episode, "vector")) for episode in usable_episodes([RunReader(run)], left_out)]
+    lengths = [len(seen_by(episode, "vector")["vector"]) for episode in usable_episodes([RunReader(run)], left_out)]
     assert lengths == [5, 5, 3]
     assert not left_out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -265,13 +266,13 @@ def test_reading_one_episode_reads_no_other_file(tmp_path: Path, monkeypatch: py
     written = write_run(tmp_path / "run", 5)
     reader = RunReader(tmp_path / "run")
     read: list[str] = []
-    original = Path.read_bytes
+    original = os.open
 
-    def spy(path: Path) -> bytes:
-        read.append(path.name)
-        return original(path)
+    def spy(path: str | Path, *arguments: int) -> int:
+        read.append(Path(path).name)
+        return original(path, *arguments)
 
-    monkeypatch.setattr(Path, "read_bytes", spy)
+    monkeypatch.setattr(os, "open", spy)
     assert same(reader.episode(2), written[2])
     assert read == ["run_000002.mcap"]
 

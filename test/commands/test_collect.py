@@ -300,3 +300,12 @@ def wait_for_episodes(process: subprocess.Popen[str], out: Path, count: int) -> 
         assert process.poll() is None, "ended before it was interrupted"
         assert time.monotonic() < end, "no episodes were written"
         time.sleep(0.05)
+
+
+def test_a_compressed_run_holds_the_same_episodes(tmp_path: Path) -> None:
+    for compression in ("none", "zstd"):
+        assert lift_collect(tmp_path / compression, "--episodes", "2", "--compression", compression) == 0
+    assert same(timeless(read_run(tmp_path / "zstd")), timeless(read_run(tmp_path / "none")))
+    contents = [path.read_bytes() for path in sorted((tmp_path / "zstd").glob("*.mcap"))]
+    assert len(contents) == 2
+    assert all(b"\4\0\0\0zstd" in content for content in contents)

@@ -247,3 +247,18 @@ def test_a_model_of_an_earlier_version_says_what_it_knows(capsys: pytest.Capture
 def test_a_missing_model_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(tmp_path / "none.safetensors")]) == 2
     assert "there is no model file" in capsys.readouterr().err
+
+
+def test_pictures_are_told_with_format_and_size_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    episodes = [drive(0, 6, pictures=True), drive(1, 3, augmented=2, pictures=True)]
+    run, blind = write_run(tmp_path / "seen", episodes), write_run(tmp_path / "blind", [drive(0, 6)])
+    assert main(["inspect", str(run), str(blind), "--plots", str(tmp_path / "plots")]) == 0
+    output = capsys.readouterr().out
+    assert f"pictures of {run}: 11 of 6×4 rgb8, 0.072 kB each" in output
+    assert f"pictures of {blind}" not in output
+    assert sorted(path.name for path in (tmp_path / "plots").glob("frames-*.png")) == [
+        "frames-seen-LIFT-collection.png",
+        "frames-seen-logging-policy.png",
+    ]
+    told, untold = inspected(capsys, run, blind)
+    assert (told["pictures"], untold["pictures"]) == ([{"format": "6×4 rgb8", "count": 11, "bytes": 792}], [])

@@ -14,9 +14,12 @@ from report_samples import make_episode
 
 from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.errors import UserError
+from lift_ros.evaluation.frames import Frame, Strip
 from lift_ros.evaluation.phases import Phase
 from lift_ros.evaluation.report import ReportContent, text_table, write_report
 from lift_ros.evaluation.scores import Scores
+
+PICTURE = np.zeros((8, 8, 3), np.uint8)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,10 @@ def content() -> ReportContent:
         ],
         threshold=0.05,
         scores={Phase.LOGGING_POLICY: Scores(-9.0, 0.5, 12, 1.0, 7, 1.0)},
-        frames={0: np.zeros((8, 8, 3), np.uint8), 5: np.zeros((8, 8, 3), np.uint8)},
+        strips=[
+            Strip(Phase.LOGGING_POLICY, 0, 40, [Frame(0, np.zeros((8, 8), np.float32), 1.4)]),
+            Strip(Phase.LEARNED_POLICY, 2, 5, [Frame(0, PICTURE, 1.4), Frame(5, PICTURE, 0.0)], rendered=True),
+        ],
         parameters={"seed": 7, "note": "<script>"},
         commands=["lift demo --seed 7"],
     )
@@ -45,7 +51,7 @@ def page(content: ReportContent, tmp_path_factory: pytest.TempPathFactory) -> st
 
 def test_the_page_refers_to_nothing_outside_itself(page: str) -> None:
     references = re.findall(r'(?:src|srcset|href)="([^"]{1,40})', page)
-    assert len(references) == 10  # each figure for light and for dark pages
+    assert len(references) == 12  # each figure for light and for dark pages
     assert all(reference.startswith("data:image/png;base64,") for reference in references)
     assert "http" not in re.sub(r"base64,[^\"]*", "", page)
 
@@ -57,6 +63,7 @@ def test_all_figures_are_there(page: str) -> None:
         "Trajectories",
         "Steps per episode",
         "Augmentations",
+        "What was seen: logging policy",
         "The learned policy at work",
     ]
 
@@ -92,7 +99,7 @@ def test_assist_has_a_row_of_its_own(tmp_path: Path) -> None:
 
 def test_every_figure_comes_for_light_and_dark_pages(page: str) -> None:
     pairs = re.findall(r'prefers-color-scheme: dark\)" srcset="([^"]+)"><img alt="[^"]+" src="([^"]+)"', page)
-    assert len(pairs) == 5 and all(dark != light for dark, light in pairs)
+    assert len(pairs) == 6 and all(dark != light for dark, light in pairs)
     corners = [[cv2.imdecode(png_of(uri), cv2.IMREAD_GRAYSCALE)[0, 0] for uri in pair] for pair in pairs]
     assert all(dark < 40 and light > 240 for dark, light in corners)
     assert "@media (prefers-color-scheme: dark)" in page

@@ -239,3 +239,13 @@ def test_the_bag_names_topics_as_the_graph_does(tmp_path: Path) -> None:
         Fed(node).whole(episode(2))
     assert list(recorded_topics(tmp_path / "run")) == ["/cell/left/step", "/cell/left/episode"]
     assert len(recorded(tmp_path / "run")) == 1
+
+
+def test_finished_files_are_compressed_where_the_parameter_says_so(tmp_path: Path) -> None:
+    for compression in ("none", "zstd"):
+        run = tmp_path / compression
+        with lone_node(Recorder, run=str(run), compression=compression) as node:
+            Fed(node).whole(episode(2))
+        assert same(recorded(run), [episode(2)])
+        (file,) = run.glob("*.mcap")
+        assert (b"\4\0\0\0zstd" in file.read_bytes()) == (compression == "zstd")

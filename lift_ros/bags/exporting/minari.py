@@ -8,11 +8,11 @@ import re
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,14 @@ from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Episode, Outcome
 from lift_ros.errors import UserError
 from lift_ros.positioning.environment import ActivePositioning
+from lift_ros.positioning.pictures import PictureFormat
 
 DATASETS_VARIABLE = "MINARI_DATASETS_PATH"
+VECTOR, IMAGE, BOTH = KINDS = ("vector", "image", "both")  # what counts as observation
 NAME = re.compile(r"[\w-]+?(-v\d+)?")
+
+
+Part = TypeVar("Part")
 
 
 @dataclass(slots=True)
@@ -89,33 +94,55 @@ def environment_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def seen_by(episode: Episode, kind: str) -> npt.NDArray[Any]:
-    """Return the n+1 observations of an episode: vectors or pictures."""
-    if kind == "vector":
-        return np.vstack([*(step.observation for step in episode.steps), episode.final_observation])
-    pictures = [*(step.image for step in episode.steps), episode.final_image]
-    if any(picture is None for picture in pictures):
-        raise UserError(f"episode {episode.index} has steps without a picture; use --observation vector")
-    return np.stack([picture for picture in pictures if picture is not None])
+def seen_by(episode: Episode, kind: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the n+1 observations of an episode by name: vectors, pictures or both."""
+    seen: dict[str, npt.NDArray[Any]] = {}
+    if kind != IMAGE:
+        seen[VECTOR] = np.vstack([*(step.observation for step in episode.steps), episode.final_observation])
+    if kind != VECTOR:
+        pictures = [*(step.image for step in episode.steps), episode.final_image]
+        present = [picture for picture in pictures if picture is not None]
+        if len(present) < len(pictures):
+            raise UserError(f"episode {episode.index} has steps without a picture; use --observation vector")
+        formats = {str(PictureFormat.of(picture)) for picture in present}
+        if len(formats) > 1:
+            found = ", ".join(sorted(formats))
+            raise UserError(f"episode {episode.index} has pictures of different formats ({found}); export others")
+        seen[IMAGE] = np.stack(present)
+    return seen
 
 
-def measure(episodes: Iterable[Episode], kind: str) -> tuple[tuple[int, ...], int, float]:
-    """Return what Gymnasium spaces need: the shape of observations, the size of actions and their largest entry."""
-    sizes: tuple[tuple[int, ...], int] | None = None
+def _only(parts: Mapping[str, Part], kind: str) -> Part | dict[str, Part]:
+    """Return what is seen as Minari has it: by name where vectors and pictures are seen, else as it is."""
+    return dict(parts) if kind == BOTH else parts[kind]
+
+
+Sizes = dict[str, tuple[tuple[int, ...], str]]  # of what is seen, by name: shape and type
+
+
+def measure(episodes: Iterable[Episode], kind: str) -> tuple[Sizes, int, float]:
+    """Return what Gymnasium spaces need: the sizes of observations, the size of actions and their largest entry."""
+    sizes: tuple[Sizes, int] | None = None
     largest = 0.0
     for episode in episodes:
         actions = np.vstack([step.action for step in episode.steps])
-        found = (seen_by(episode, kind).shape[1:], actions.shape[1])
+        seen = {name: (part.shape[1:], str(part.dtype)) for name, part in seen_by(episode, kind).items()}
+        found = (seen, actions.shape[1])
         if sizes not in (None, found):
-            differs = "has observations of shape {} and {} actions, those before it {} and {}".format(*found, *sizes)
+            differs = "has observations {} and {} actions, those before it {} and {}".format(*found, *sizes)
             raise UserError(f"episode {episode.index} {differs}; export runs of one kind together")
         sizes = found
         largest = max(largest, float(np.abs(actions).max(initial=0.0)))
     if sizes is None:
         raise UserError("the runs have no episode with steps and rewards; there is nothing to export")
-    if sizes[0] == (0,):
+    if sizes[0].get(VECTOR, ((1,), ""))[0] == (0,):
         raise UserError("the run has no observation vectors; use --observation image")
     return *sizes, largest
+
+
+def _bounds(dtype: str) -> tuple[float, float]:
+    kind = np.dtype(dtype)
+    return (-np.inf, np.inf) if kind.kind == "f" else (0, np.iinfo(kind).max)
 
 
 def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str, Any]:
@@ -131,7 +158,7 @@ def episode_arrays(episode: Episode, kind: str, *, drop_final: bool) -> dict[str
         infos["goal"] = np.tile(episode.goal, (rows, 1))
     return {
         "seed": episode.seed,
-        "observations": seen_by(episode, kind)[:rows],
+        "observations": _only({name: part[:rows] for name, part in seen_by(episode, kind).items()}, kind),
         "actions": np.vstack([step.action for step in steps]),
         "rewards": np.array([step.reward for step in steps]),
         "terminations": last & reached,
@@ -144,15 +171,18 @@ def _lossless(create: Callable[..., Any], kind: str) -> dict[str, bool]:
     """Return what keeps pictures exact; before 0.5.4 Minari compresses them whatever it is told."""
     if "jpeg_encoding" in inspect.signature(create).parameters:
         return {"jpeg_encoding": False}
-    if kind == "image":
+    if kind != VECTOR:
         raise UserError("this Minari would change the pictures: export them with Minari 0.5.4 (numpy 2), or vectors")
     return {}
 
 
 def export_minari(
-    runs: Sequence[Path], out: Path, *, kind: str = "vector", drop_final: bool = False, skip_bad: bool = False
+    runs: Sequence[Path], out: Path, *, kind: str = VECTOR, drop_final: bool = False, skip_bad: bool = False
 ) -> MinariExport:
     """Write runs as one Minari dataset named after the last part of `out`, in the folder before it.
+
+    `kind` says what an observation is: the vector, the picture, or both as a dictionary of these two names. One episode
+    is in memory at a time.
 
     With `drop_final` the observation after the last step is left out. Minari has n+1 observations for n actions, but
     `d3rlpy.datasets.get_minari` joins episodes as if both were n and so shifts all observations after the first one.
@@ -169,7 +199,7 @@ def export_minari(
     if (folder / name).exists():
         raise UserError(f"{folder / name} exists already; choose another --out or remove it")
     readers = [RunReader(path, skip_bad=skip_bad) for path in runs]
-    shape, action_size, largest = measure(usable_episodes(readers, Counter()), kind)
+    sizes, action_size, largest = measure(usable_episodes(readers, Counter()), kind)
     environment = environment_of([reader.facts for reader in readers])
     report = MinariExport(folder, name)
 
@@ -179,7 +209,11 @@ def export_minari(
             report.steps += len(episode.steps)
             yield EpisodeBuffer(**episode_arrays(episode, kind, drop_final=drop_final))
 
-    low, high, entry = (0, 255, np.uint8) if kind == "image" else (-np.inf, np.inf, np.float64)
+    boxes: dict[str, gymnasium.Space[Any]] = {
+        name: gymnasium.spaces.Box(*_bounds(dtype), shape, np.dtype(dtype).type)
+        for name, (shape, dtype) in sizes.items()
+    }
+    space = gymnasium.spaces.Dict(boxes) if kind == BOTH else boxes[kind]
     bound = largest or 1.0
     # Written beside its place and moved there when it is complete: a dataset that exists is a whole one.
     partial = folder / f".{name}.partial"
@@ -192,7 +226,7 @@ def export_minari(
                 dataset_id=name,
                 buffer=buffers(),
                 env=None if environment is None else EnvSpec(**environment),
-                observation_space=gymnasium.spaces.Box(low, high, shape, entry),
+                observation_space=space,
                 action_space=gymnasium.spaces.Box(-bound, bound, (action_size,), np.float64),
                 algorithm_name="LIFT",
                 description=f"Exported by lift_ros from {', '.join(path.name for path in runs)}",

@@ -1,4 +1,4 @@
-"""Camera pictures of a bag as rgb arrays, decoded only for the samples that need them."""
+"""Camera pictures of a bag as arrays, decoded only for the samples that need them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from lift_ros.array_types import IntArray
+from lift_ros.array_types import ByteArray, IntArray, Picture
 from lift_ros.bags.importing.foreign_bag import ForeignBag
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
+from lift_ros.positioning.pictures import ENCODINGS
 
-Image = npt.NDArray[np.uint8]
 RAW_TYPE, COMPRESSED_TYPE = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
-# Bytes per pixel, and which of them are red, green and blue.
-_ENCODINGS = {
-    "rgb8": (3, [0, 1, 2]),
-    "bgr8": (3, [2, 1, 0]),
-    "rgba8": (4, [0, 1, 2]),
-    "bgra8": (4, [2, 1, 0]),
-    "mono8": (1, [0, 0, 0]),
+# Besides those that runs have: what they become, the values of a pixel, and which of them are kept in which order.
+_TRANSLATED = {
+    "bgr8": ("rgb8", 3, [2, 1, 0]),
+    "rgba8": ("rgb8", 4, [0, 1, 2]),
+    "bgra8": ("rgb8", 4, [2, 1, 0]),
+    "16UC1": ("mono16", 1, [0]),
 }
+_KNOWN = {**{name: (name, count, list(range(count))) for name, (_, count) in ENCODINGS.items()}, **_TRANSLATED}
 
 
 def require_image_topic(bag: ForeignBag, topic: str) -> None:
@@ -33,23 +32,30 @@ def require_image_topic(bag: ForeignBag, topic: str) -> None:
         raise UserError(f"topic {topic} is {typename}; image.topic must be {RAW_TYPE} or {COMPRESSED_TYPE}")
 
 
-def to_rgb(topic: str, message: Any) -> Image:
-    """Return a picture message, raw or compressed, as (height, width, 3) array."""
+def to_picture(topic: str, message: Any) -> Picture:
+    """Return a picture message as array: a raw one with its type and channels as they are, a compressed one as rgb."""
     if not hasattr(message, "encoding"):
         return _decompress(topic, message)
     encoding = str(message.encoding)
-    if encoding not in _ENCODINGS:
-        raise UserError(f"topic {topic}: encoding {encoding!r} is not supported; use one of {', '.join(_ENCODINGS)}")
+    if encoding not in _KNOWN:
+        raise UserError(f"topic {topic}: encoding {encoding!r} is not supported; use one of {', '.join(_KNOWN)}")
+    name, values, order = _KNOWN[encoding]
+    dtype, channels = ENCODINGS[name]
     height, width, step = int(message.height), int(message.width), int(message.step)
-    size, colours = _ENCODINGS[encoding]
+    used = width * values * dtype.itemsize
     data = np.frombuffer(bytes(message.data), dtype=np.uint8)
-    if width < 1 or height < 1 or step < width * size or data.size < step * height:
+    if width < 1 or height < 1 or step < used or data.size < step * height:
         raise UserError(f"topic {topic}: a picture of {width}x{height} ({encoding}) has only {data.size} bytes")
-    pixels = data[: step * height].reshape(height, step)[:, : width * size].reshape(height, width, size)
-    return np.ascontiguousarray(pixels[:, :, colours])
+    rows = np.ascontiguousarray(data[: step * height].reshape(height, step)[:, :used])
+    pixels = rows.view(dtype.newbyteorder(">" if message.is_bigendian else "<")).reshape(height, width, values)
+    picture = np.ascontiguousarray(pixels[:, :, order] if channels > 1 else pixels[:, :, 0], dtype=dtype)
+    if dtype.kind == "f" and not np.isfinite(picture).all():
+        remedy = "fill the gaps before you record it, or leave image out"
+        raise UserError(f"topic {topic}: a picture has values that are NaN or infinite; {remedy}")
+    return picture
 
 
-def _decompress(topic: str, message: Any) -> Image:
+def _decompress(topic: str, message: Any) -> ByteArray:
     data = np.frombuffer(bytes(message.data), dtype=np.uint8)
     picture = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
     if picture is None:
@@ -63,7 +69,7 @@ def with_pictures(episode: Episode, bag: ForeignBag, topic: str, received: IntAr
     moments = [int(moment) for moment in received]
     wanted = set(moments)
     stretch = bag.decoded(topic, min(wanted), max(wanted) + 1)
-    found = {time: to_rgb(topic, message) for time, message in stretch if time in wanted}
+    found = {time: to_picture(topic, message) for time, message in stretch if time in wanted}
     if missing := wanted - set(found):
         raise UserError(f"bag {bag.path}: {len(missing)} pictures of topic {topic} cannot be decoded")
     *during, last = [found[moment] for moment in moments]
