@@ -23,7 +23,7 @@ from lift_ros.policies.optimal import OptimalPolicy
 from lift_ros.policies.preprocessing import PictureSettings, Preprocessing
 from lift_ros.policies.protocol import Policy
 from lift_ros.policies.sight import ALLOWED, Sight, with_sight
-from lift_ros.positioning.plants import PLANTS, PlantKind, make_dynamics
+from lift_ros.positioning.plants import FETCH_KINDS, PLANTS, PlantKind, make_dynamics
 from lift_ros.positioning.problem import Limits, Problem
 from lift_ros.shortcuts.motion import MOTIONS
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES
@@ -140,6 +140,15 @@ TRAINING_KEYS = {
         choices=("transitions", "episodes"),
         optional=True,
         meaning="Where shortcuts begin: uniform over transitions, or over episodes first.",
+    ),
+    "shift": Key(
+        int,
+        None,
+        low=0,
+        high=64,
+        optional=True,
+        meaning="Pixels by which pictures are moved at random in training, where only it counts where things are to "
+        "each other, and not where in the picture.",
     ),
     "reward": Key(
         str,
@@ -292,6 +301,10 @@ class Scenario:
         """Return what becomes of pictures before a model sees them; None where it sees none."""
         picture = self.limits.picture
         return Preprocessing.make(self.picture, picture) if self.model_sight.image and picture is not None else None
+
+    def make_blind_problem(self) -> Problem:
+        """Return a new plant that draws no pictures where drawing takes longer than moving: for who sees values alone."""
+        return self.make_problem(render_size=0 if self.plant.kind in FETCH_KINDS else None)
 
     def make_problem(self, render_size: int | None = None) -> Problem:
         """Return a new plant; with `render_size` its images are squares of that many pixels, if it can draw them."""

@@ -18,7 +18,7 @@ from lift_ros.collection.records import Outcome
 from lift_ros.console import format_table
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, begin_episode, inform
-from lift_ros.policies.sight import look
+from lift_ros.policies.sight import look, sight_of
 from lift_ros.positioning.batched import BatchedPositioning
 from lift_ros.positioning.plants import make_dynamics
 from lift_ros.positioning.problem import Observed, Problem
@@ -196,10 +196,11 @@ def compare(
         raise UserError("evaluation needs at least one seed")
     everyone = [seed for base in seeds for seed in context_seeds(base, contexts)]
     results: dict[str, Convergence] = {}
-    with closing(scenario.make_problem()) as problem:
+    with closing(scenario.make_problem()) as problem, closing(scenario.make_blind_problem()) as blind:
         for name, policy in {**models, **yardsticks(scenario)}.items():
             measured = max(steps, problem.limits.step_limit) if name == LOGGING_POLICY else steps
-            results[name] = converge(scenario, policy, everyone, steps=measured, problem=problem)
+            plant = problem if sight_of(policy).image else blind
+            results[name] = converge(scenario, policy, everyone, steps=measured, problem=plant)
             advance(name)
     return results
 

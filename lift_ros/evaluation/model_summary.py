@@ -24,6 +24,8 @@ class ModelSummary:
     action_radius: float
     actor: list[int]  # width of its input, its layers and its output
     critics: int
+    sees: str  # what of an observation
+    picture: str | None  # that it needs, and what becomes of it
     scaled: bool
     switches: list[int]  # entries whose zero has an input of its own
     knows_coverage: bool
@@ -35,6 +37,7 @@ class ModelSummary:
         rows: list[tuple[str, object]] = [
             ("algorithm", f"{self.algorithm}{written}"),
             ("hash", self.hash[:16]),
+            ("sees", self.sees if self.picture is None else f"{self.sees}: {self.picture}"),
             ("maps", f"observations of size {self.observation_size} to actions of size {self.action_size}"),
             ("longest action λ", shown(self.action_radius)),
             ("inputs", self._inputs()),
@@ -94,6 +97,8 @@ def summarise_model(path: Path) -> ModelSummary:
         action_radius=policy.action_radius,
         actor=[len(layers[0][0]), *(len(bias) for _, bias in layers)],
         critics=int(description["critics"]),
+        sees=str(policy.sight),
+        picture=None if policy.preprocessing is None else policy.preprocessing.words(),
         scaled=policy.inputs.is_scaled,
         switches=[int(entry) for entry in policy.inputs.switches],
         knows_coverage=policy.knows_coverage,

@@ -38,8 +38,8 @@ PICTURE_KEYS = {
         None,
         length=2,
         optional=True,
-        meaning="Lowest and highest value: clipped, and scaled to 0 … 1, or to −1 … 1 where negative; null takes all "
-        "that the encoding holds, and −1 … 1 of floats.",
+        meaning="Lowest and highest value: clipped, and scaled to −1 … 1, zero staying zero where one is negative; "
+        "null takes all that the encoding holds, and −1 … 1 of floats.",
     ),
     "views": Key(int, 1, low=1, high=8, meaning="Cameras whose pictures stand side by side, each as wide as the next."),
 }
@@ -71,6 +71,9 @@ class PictureSettings:
             if numbers is not None and not all(low <= number <= MOST_PIXELS for number in numbers):
                 raise UserError(f"{where}.{name} is {numbers}; allowed: whole numbers from {low} to {MOST_PIXELS}")
         return settings
+
+
+_AS_IT_IS = PictureSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,14 @@ class Preprocessing:
         name = None if self.settings.reference is None else Path(self.settings.reference).name
         return {**asdict(self.settings), "reference": name, **asdict(self.format)}
 
+    def words(self) -> str:
+        """Return what is done to which pictures, for people."""
+        said = {name: value for name, value in asdict(self.settings).items() if value != getattr(_AS_IT_IS, name)}
+        height, width, channels = self.shape
+        done = "".join(f", {name} {value}" for name, value in said.items() if value is not True)
+        done += ", grey" if self.settings.grey else ""
+        return f"{self.format}{done}; networks see {width}×{height}, channels: {channels}"
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """Height, width and channels of what networks see."""
@@ -152,14 +163,16 @@ class Preprocessing:
         return kept.astype(np.float32) - self.reference.astype(np.float32)
 
     def scaled(self, pictures: Picture) -> Float32Array:
-        """Return pictures that were kept, one or many, as numbers between 0 and 1, or −1 and 1."""
+        """Return pictures that were kept, one or many, as numbers from −1 to 1; zero stays zero where signs count."""
         low, high = self._range
         numbers = pictures.astype(np.float32)
         if not self._holds_all:
             np.clip(numbers, low, high, out=numbers)
-        if low > 0:
-            numbers -= low
-        numbers *= np.float32(1.0 / (high - low if low >= 0 else max(-low, high)))
+        if low < 0:
+            numbers *= np.float32(1.0 / max(-low, high))
+            return numbers
+        numbers -= np.float32((low + high) / 2)
+        numbers *= np.float32(2.0 / (high - low))
         return numbers
 
     def without_difference(self, picture: Picture) -> Picture:

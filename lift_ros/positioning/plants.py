@@ -82,6 +82,7 @@ def _fetch_kind(task: type[FetchReach] | type[FetchTouchAndPlace]) -> PlantKind:
     return PlantKind(_FETCH_KEYS, lambda parameters: task.make_limits(**parameters), build)
 
 
+FETCH_KINDS = ("fetch_reach", "fetch_touch_and_place")
 PLANTS = {
     "positioning": PlantKind(_POSITIONING_KEYS, lambda p: _build_positioning(p, None).limits, _build_positioning),
     "fetch_reach": _fetch_kind(FetchReach),

@@ -40,6 +40,7 @@ class TrainingData:
     labelled: int  # episodes whose rewards were found in hindsight
     left_out: dict[str, int]  # episodes that have no reward, by reason
     arrived: npt.NDArray[np.bool_]  # whether each piece reached its goal, the last one or one in passing
+    places: npt.NDArray[np.float32] | None = None  # position at each step and at the end of its episode, deviation 1
     picture_rows: IntArray | None = None  # where the picture of each step lies in a store of them
 
     def facts(self) -> dict[str, Any]:
@@ -133,12 +134,25 @@ def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> Trai
         labelled=int(labels.labelled.sum()),
         left_out=left_out,
         arrived=np.insert(arrays.terminated[keep], places, True),
+        places=_places(arrays, rows),
         picture_rows=None if pictures is None else pictures[rows],
     )
     for name in ("observations", "actions", "rewards", "final_observations"):
         if not np.isfinite(getattr(data, name)).all():
             raise UserError(f"the {name} hold NaN or infinity; leave the damaged episodes out")
     return data
+
+
+def _places(arrays: EpisodeArrays, rows: BoolArray) -> npt.NDArray[np.float32] | None:
+    """Return where the plant was at each step and where its episode ended; None where positions are not recorded."""
+    if not 0 < arrays.positions.shape[1] == arrays.final_positions.shape[1]:
+        return None
+    ends = np.repeat(arrays.final_positions, np.diff(arrays.offsets), axis=0)
+    both = np.concatenate([arrays.positions, ends], axis=1)[rows]
+    if not np.isfinite(both).all():
+        return None
+    scaled: npt.NDArray[np.float32] = ((both - both.mean(axis=0)) / max(float(both.std()), 1e-12)).astype(np.float32)
+    return scaled
 
 
 def _cuts(observations: npt.NDArray[np.float32], ends: IntArray, action_size: int) -> IntArray:

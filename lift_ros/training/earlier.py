@@ -6,8 +6,7 @@ from pathlib import Path
 
 from lift_ros.errors import UserError
 from lift_ros.policies.learned import LearnedPolicy, load_model
-from lift_ros.training.data import held_out
-from lift_ros.training.landing import training_data
+from lift_ros.training.data import held_out, make_data
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
 
@@ -27,5 +26,5 @@ def find_earlier(
     if policy.sight != recorded.sight or policy.description.get("picture") != pictures:
         return None
     spared = held_out(len(recorded.arrays), options.held_out, options.seed)
-    facts = training_data(recorded.arrays.select(~spared), options, recorded.sight).facts()
+    facts = make_data(recorded.arrays.select(~spared), options.reward, recorded.sight).facts()
     return policy if facts.items() <= training.get("data", {}).items() else None

@@ -11,8 +11,6 @@ from lift_ros.policies.encoder import DARK, SMALL, EncoderPlan, grid_cells, plac
 from lift_ros.policies.model_file import Tensors
 from lift_ros.training.dense import name_layers
 
-_CONTRAST = 4.0  # by which the first weights of the last maps are multiplied
-
 
 class TorchEncoder:
     """The layers of an encoder in one flat tensor, as our dense networks are, and what they make of pictures."""
@@ -25,8 +23,6 @@ class TorchEncoder:
             bound = 1.0 / math.sqrt(math.prod(weight.shape[1:]))
             weight.uniform_(-bound, bound, generator=generator)
             bias.uniform_(-bound, bound, generator=generator)
-        # Maps that hardly differ from place to place would all be brightest in the middle, and learn slowly.
-        self._layers(self.values)[len(plan.maps) - 1][0].mul_(_CONTRAST)
         self._places = torch.from_numpy(places(*plan.map_size))
         self._cells = torch.from_numpy(grid_cells(*plan.map_size, plan.grid)) if plan.grid else None
 

@@ -85,9 +85,9 @@ class TrainingOptions:
         0, "Cells along a side over which an encoder averages its maps besides; 0 for none.", low=0, high=64
     )
     jitter: float = _option(0.05, "Share by which brightness and contrast are changed at random.", low=0, high=1)
-    shift: int = _option(4, "Pixels by which pictures are moved at random in training.", low=0, high=64)
+    shift: int = 0
+    pixel_noise: float = _option(0.02, "Deviation of noise on pixels; from black to white is 2.", low=0, high=1)
     encoder_learning_rate: float = _option(3e-3, "Learning rate of the encoder of pictures.", above=0)
-    landing: bool = _option(False, "Whether last steps are lengthened to recorded goals.")
     seeing: float = _option(1.0, "How strongly an encoder learns to see the way that is left to the goal.", low=0)
     eye_share: float = _option(0.1, "How much an encoder learns from the losses of actor and critics besides.", low=0)
     picture_memory: int = _option(
@@ -142,7 +142,6 @@ OPTION_KEYS: dict[str, Key] = {
 FOR_PICTURES: dict[str, Any] = {
     "updates": 1500,
     "batch_size": 64,
-    "landing": True,
     "actor_learning_rate": 2e-3,
     "critic_learning_rate": 2e-3,
 }

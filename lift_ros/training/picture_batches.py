@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from lift_ros.array_types import Float32Array, IntArray, Picture
 from lift_ros.policies.preprocessing import Preprocessing
+from lift_ros.training.options import TrainingOptions
 
 _BLOCK = 256  # pictures that are encoded at once where all are
 
@@ -24,15 +26,27 @@ class Pictures(Protocol):
         """Return the pictures of these rows."""
 
 
+@dataclass(frozen=True)
+class Changes:
+    """How pictures are changed at random in training."""
+
+    shift: int = 0  # pixels
+    jitter: float = 0.0  # share of brightness and contrast
+    noise: float = 0.0  # deviation
+
+    @classmethod
+    def of(cls, options: TrainingOptions) -> Changes:
+        """Return what the options ask for."""
+        return cls(options.shift, options.jitter, options.pixel_noise)
+
+
 class PictureBatches:
     """Gives the pictures before and after shortcuts; `rows` says where the picture of each step lies in the store."""
 
-    def __init__(
-        self, store: Pictures, rows: IntArray, preprocessing: Preprocessing, shift: int, jitter: float
-    ) -> None:
+    def __init__(self, store: Pictures, rows: IntArray, preprocessing: Preprocessing, changes: Changes) -> None:
         self._store, self._rows = store, rows
         self.preprocessing = preprocessing
-        self._shift, self._jitter = shift, jitter
+        self._changes = changes
 
     def before(self, starts: IntArray, rng: np.random.Generator) -> Float32Array:
         """Return what was seen at these steps."""
@@ -50,21 +64,23 @@ class PictureBatches:
             yield block, self.preprocessing.scaled(self._store.take(self._rows[block]))
 
     def _changed(self, rows: IntArray, rng: np.random.Generator) -> Float32Array:
-        """Return pictures that are shifted and lit otherwise, which mean the same.
+        """Return pictures that are lit otherwise, noisy and shifted, which mean the same.
 
-        So networks learn from hundreds of pictures what things are to each other, instead of the pictures by heart.
+        So networks learn from hundreds of pictures what things are, instead of the pictures by heart.
         """
-        kept = self._store.take(rows)
-        pictures = self.preprocessing.scaled(self._shifted(kept, rng) if self._shift else kept)
-        if self._jitter:
-            contrast, light = self._jitter * rng.uniform(-1.0, 1.0, (2, len(pictures), 1, 1, 1)).astype(np.float32)
+        kept, changes = self._store.take(rows), self._changes
+        pictures = self.preprocessing.scaled(self._shifted(kept, rng) if changes.shift else kept)
+        if changes.jitter:
+            contrast, light = changes.jitter * rng.uniform(-1.0, 1.0, (2, len(pictures), 1, 1, 1)).astype(np.float32)
             pictures *= 1.0 + contrast
             pictures += 0.5 * light
+        if changes.noise:
+            pictures += np.float32(changes.noise) * rng.standard_normal(pictures.shape, dtype=np.float32)
         return pictures
 
     def _shifted(self, kept: Picture, rng: np.random.Generator) -> Picture:
         """Return pictures, each view of each moved by up to `shift` pixels; what comes in repeats the border."""
-        shift, views = self._shift, self.preprocessing.settings.views
+        shift, views = self._changes.shift, self.preprocessing.settings.views
         count, height, width, channels = kept.shape
         split = kept.reshape(count, height, views, width // views, channels)
         border = ((0, 0), (shift, shift), (0, 0), (shift, shift), (0, 0))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from lift_ros.array_types import BoolArray, Float32Array
 from lift_ros.policies.coverage import fit_coverage
@@ -30,6 +31,8 @@ _COVERED = 4000  # pictures whose features say what the data cover
 _AXES = 16  # along which they do: of hundreds of features most say the same
 _SMALLEST_SIDE = 16  # of the last maps: there are no strides below
 _LONGEST_GRADIENT = 5.0  # of the encoder; early ones lead astray
+_WARM_UP = 100  # updates until its learning rate is reached
+_WHOLE_WAY, _PLACES = 0.5, 0.1  # weights of these losses
 
 
 def make_plan(options: TrainingOptions, preprocessing: Preprocessing, action_size: int) -> EncoderPlan:
@@ -54,11 +57,12 @@ def make_plan(options: TrainingOptions, preprocessing: Preprocessing, action_siz
     )
 
 
-class WaysLeft:
-    """The way that is left at each step in units of λ, and where it is known."""
+class Lesson:
+    """What an encoder is taught at each step: the way that is left in units of λ, where it is known, and places."""
 
-    def __init__(self, ways: Float32Array, known: BoolArray) -> None:
+    def __init__(self, ways: Float32Array, known: BoolArray, places: Float32Array | None) -> None:
         self.ways, self.known = ways, known.astype(np.float32)
+        self.places = places  # of the plant and of the end of its episode, where positions are recorded
         # What the encoder passes on is divided by it, so that networks are given numbers around 1.
         self.scale = float(np.sqrt(np.mean(np.square(ways[known])))) if known.any() else 1.0
 
@@ -77,12 +81,16 @@ class PictureLearner(Learner):
         action_size: int,
         threads: int,
         pictures: PictureBatches,
-        ways_left: WaysLeft,
+        lesson: Lesson,
     ) -> None:
         super().__init__(torch.Generator().manual_seed(options.seed))
-        self._options, self._pictures, self._ways_left = options, pictures, ways_left
+        self._options, self._pictures, self._lesson = options, pictures, lesson
         self.plan = make_plan(options, pictures.preprocessing, action_size)
         self._encoder = TorchEncoder(self.plan, self._random)
+        places = 0 if lesson.places is None else lesson.places.shape[1]
+        # A readout of places that serves the lesson alone: a model file has no need of it.
+        self._tutor = torch.zeros(places, self.plan.features + 1)
+        self._tutor_adam = Adam(self._tutor)
         self._inner = _inner_learner(options, self.plan.outputs + values_size, action_size, threads)
         self._adam = Adam(self._encoder.values)
         self._average = self._encoder.values.clone()
@@ -91,18 +99,20 @@ class PictureLearner(Learner):
         """Make one step of encoder and learner."""
         # A stream of its own for each update, so that a resumed training draws the same.
         rng = generator(self._options.seed, "shifts", self._updates)
-        values = self._encoder.values.detach().requires_grad_()
-        seen = self._see(self._pictures.before(batch.starts, rng), values)
+        values, tutor = (part.detach().requires_grad_() for part in (self._encoder.values, self._tutor))
+        features = self._encoder.features(torch.from_numpy(self._pictures.before(batch.starts, rng)), values)
+        seen = self._encoder.read(features, values)
         shown = replace(batch, observations=_beside(seen, batch.observations))
         if self._inner.looks_ahead:
             with torch.no_grad():
-                following = self._see(self._pictures.after(batch.starts, batch.offsets, rng), values)
+                after = torch.from_numpy(self._pictures.after(batch.starts, batch.offsets, rng))
+                following = self._encoder.read(self._encoder.features(after, values), values)
             shown = replace(shown, next_observations=_beside(following, batch.next_observations))
         losses = self._inner.update(shown)
-        seeing = self._seeing_loss(seen, batch)
+        seeing = self._way_loss(seen, batch) + self._place_loss(features, tutor, batch)
         slopes = self._inner.slopes[:, : self.plan.outputs]
         (self._options.seeing * seeing + self._options.eye_share * (seen * slopes).sum()).backward()  # type: ignore[no-untyped-call]
-        self._step(values)
+        self._step(values, tutor)
         return {**losses, "seeing_loss": float(seeing.detach())}
 
     def networks(self) -> Tensors:
@@ -127,7 +137,7 @@ class PictureLearner(Learner):
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
         super().restore(tensors, facts)
-        self._adam.steps = self._updates
+        self._adam.steps = self._tutor_adam.steps = self._updates
         inner = {name.removeprefix("inner."): value for name, value in tensors.items() if name.startswith("inner.")}
         self._inner.restore(inner, facts["inner"])
 
@@ -136,25 +146,44 @@ class PictureLearner(Learner):
         self._inner.close()
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        found = {"encoder": self._encoder.values, "encoder.average": self._average}
-        return found | {"encoder.first": self._adam.first, "encoder.second": self._adam.second}
+        found = {"encoder": self._encoder.values, "encoder.average": self._average, "tutor": self._tutor}
+        for name, adam in (("encoder", self._adam), ("tutor", self._tutor_adam)):
+            found |= {f"{name}.first": adam.first, f"{name}.second": adam.second}
+        return found
 
-    def _see(self, pictures: Float32Array, values: torch.Tensor) -> torch.Tensor:
-        return self._encoder.read(self._encoder.features(torch.from_numpy(pictures), values), values)
+    def _way_loss(self, seen: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
+        """Return how far the encoder is off the way that is left.
 
-    def _seeing_loss(self, seen: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
-        """Return how far the encoder is off, relative to the way's length; within the floor absolutely, as anchors."""
-        left, floor = self._ways_left, self._options.anchor_floor**2
-        ways, known = (torch.from_numpy(part[batch.starts]) for part in (left.ways, left.known))
-        weights = known * (1.0 + floor) / (ways.square().sum(dim=1) + floor)
-        return (weights * (left.scale * seen - ways).square().sum(dim=1)).mean()
+        As an action, shortened onto the ball, errors count as for anchors, relative to its length; so that far ways
+        are told apart, too, the whole of it counts besides, but not more than in proportion.
+        """
+        lesson, floor = self._lesson, self._options.anchor_floor**2
+        ways, known = (torch.from_numpy(part[batch.starts]) for part in (lesson.ways, lesson.known))
+        told = lesson.scale * seen
+        lengths = told.norm(dim=1, keepdim=True) + 1e-6
+        acted = told * torch.sqrt(torch.tanh(lengths.square())) / lengths
+        aims = ways / ways.norm(dim=1, keepdim=True).clamp(min=1.0)
+        weights = (1.0 + floor) / (aims.square().sum(dim=1) + floor)
+        errors = weights * (acted - aims).square().sum(dim=1)
+        errors = errors + _WHOLE_WAY * functional.huber_loss(told, ways, reduction="none").sum(dim=1)
+        loss: torch.Tensor = (known * errors).mean()
+        return loss
+
+    def _place_loss(self, features: torch.Tensor, tutor: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
+        """Return how badly places can be read from the features, which makes them features of things in sight."""
+        if self._lesson.places is None:
+            return torch.zeros(())
+        places = torch.from_numpy(self._lesson.places[batch.starts])
+        read = functional.linear(features, tutor[:, :-1], tutor[:, -1])
+        return _PLACES * (read - places).square().sum(dim=1).mean()
 
     @torch.no_grad()
-    def _step(self, values: torch.Tensor) -> None:
-        gradient = values.grad
-        assert gradient is not None
-        gradient.mul_(min(1.0, _LONGEST_GRADIENT / (float(gradient.norm()) + 1e-12)))
-        self._adam.step(gradient, rate_factor(self._options, self._updates) * self._options.encoder_learning_rate)
+    def _step(self, values: torch.Tensor, tutor: torch.Tensor) -> None:
+        rate = rate_factor(self._options, self._updates) * self._options.encoder_learning_rate
+        rate *= min(1.0, (self._updates + 1) / _WARM_UP)
+        for adam, part in ((self._adam, values), (self._tutor_adam, tutor)):
+            if part.grad is not None and len(part):
+                adam.step(part.grad * min(1.0, _LONGEST_GRADIENT / (float(part.grad.norm()) + 1e-12)), rate)
         self._updates += 1
         follow(self._average, self._encoder.values, self._options.actor_average, self._updates)
 

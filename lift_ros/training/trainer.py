@@ -32,12 +32,11 @@ from lift_ros.shortcuts.motion import Motion, choose_motion
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
-from lift_ros.training.data import TrainingData, held_out, make_track, with_picture_rows
-from lift_ros.training.landing import training_data
+from lift_ros.training.data import TrainingData, held_out, make_data, make_track, with_picture_rows
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import TrainingOptions
-from lift_ros.training.picture_batches import PictureBatches
-from lift_ros.training.picture_learner import PictureLearner, WaysLeft
+from lift_ros.training.picture_batches import Changes, PictureBatches
+from lift_ros.training.picture_learner import Lesson, PictureLearner
 from lift_ros.training.runs import RecordedRuns
 
 Judge = Callable[[LearnedPolicy], Mapping[str, float]]  # measures a policy; more of "score" is better
@@ -105,7 +104,7 @@ def train(
         for number, source in enumerate(sources)
     ]
     arrays = arrays.select(~spared)
-    data = training_data(arrays, options, sight)
+    data = make_data(arrays, options.reward, sight)
     # Without shortcuts nothing is added up, so that it does not matter how.
     motion = choose_motion("linear" if options.strategy == PLAIN else options.motion, make_track(arrays))
     threads = threads or min(2, len(os.sched_getaffinity(0)))
@@ -118,7 +117,7 @@ def train(
         pictures = None
         if preprocessing is not None and data.picture_rows is not None:
             store = stack.enter_context(closing(_open_pictures(episodes, preprocessing, options, progress)))
-            pictures = PictureBatches(store, data.picture_rows, preprocessing, options.shift, options.jitter)
+            pictures = PictureBatches(store, data.picture_rows, preprocessing, Changes.of(options))
         run = _Run(data, motion, options, action_radius, sources, scenario, threads, path, tensorboard, sight, pictures)
         stack.callback(run.close)
         if resume:
@@ -185,10 +184,9 @@ class _Run:
             self._coverage = fit_coverage(np.concatenate([data.observations, data.final_observations]))
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
-        ways_left = WaysLeft(
-            self._sampler.ways_left() / np.float32(self._action_radius), np.repeat(data.arrived, np.diff(data.offsets))
-        )
-        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures, ways_left)
+        known = np.repeat(data.arrived, np.diff(data.offsets))
+        lesson = Lesson(self._sampler.ways_left() / np.float32(self._action_radius), known, data.places)
+        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures, lesson)
         facts = data.facts()
         self._motion = motion
         self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
@@ -339,10 +337,10 @@ def _make_learner(
     action_size: int,
     threads: int,
     pictures: PictureBatches | None,
-    ways_left: WaysLeft,
+    lesson: Lesson,
 ) -> Learner:
     if pictures is not None and options.algorithm in ("CQL", "clone"):
-        return PictureLearner(options, inputs, action_size, threads, pictures, ways_left)
+        return PictureLearner(options, inputs, action_size, threads, pictures, lesson)
     if options.algorithm == "CQL":
         return CQLLearner(options, inputs, action_size, threads)
     if options.algorithm == "clone":

@@ -50,9 +50,9 @@ def test_every_encoding_keeps_its_type_and_gets_an_axis_of_channels(encoding: st
 @pytest.mark.parametrize(
     ("encoding", "limits", "values", "expected"),
     [
-        ("mono8", None, [0, 255], [0.0, 1.0]),
-        ("mono16", None, [0, 65535], [0.0, 1.0]),
-        ("mono16", [500, 1500], [400, 500, 1000, 2000], [0.0, 0.0, 0.5, 1.0]),
+        ("mono8", None, [0, 255], [-1.0, 1.0]),
+        ("mono16", None, [0, 65535], [-1.0, 1.0]),
+        ("mono16", [500, 1500], [400, 500, 1000, 2000], [-1.0, -1.0, 0.0, 1.0]),
         ("32FC1", None, [-2.0, -1.0, 0.0, 0.5], [-1.0, -1.0, 0.0, 0.5]),
         ("32FC1", [-4, 2], [-4.0, 0.0, 2.0], [-1.0, 0.0, 0.5]),
     ],
