@@ -40,7 +40,13 @@ FEWER_SEEDS = DATA_SEEDS[:3]  # for all but the main methods with the draw of th
 CONTEXTS = 200
 STEPS = 50
 DRAWS = ("transitions", "episodes")
-NOT_MEASURED = ("guard", "units")  # sections of a scenario without influence: cells are collected without a guard
+# Sections of a scenario without influence: cells are collected without a guard, and see all values and no picture.
+NOT_MEASURED = ("guard", "units", "sees", "picture")
+NO_PICTURES = (("picture_size", 0), ("cameras", 1))  # parameters of plants
+OF_PICTURES = (  # options that nobody heeds who sees no picture
+    *("maps", "readout", "grid", "shift", "jitter", "pixel_noise", "encoder_learning_rate", "seeing", "eye_share"),
+    "picture_memory",
+)
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)
 
 SHIPPED = (
@@ -164,13 +170,18 @@ def fingerprint(cell: Cell) -> str:
     """Return a hash of all settings that a cell depends on: a stored one with another hash is outdated."""
     scenario = make_scenario(cell.scenario)
     described = {name: value for name, value in scenario.as_dict().items() if name not in NOT_MEASURED}
+    plant: dict[str, Any] = described["plant"]
+    described["plant"] = {name: value for name, value in plant.items() if (name, value) not in NO_PICTURES}
+    training = described["training"]
+    described["training"] = {name: value for name, value in training.items() if name not in OF_PICTURES}
     settings: list[Any] = [described, CONTEXTS, STEPS]
     if cell.method in METHODS:
         options = training_options(cell)
-        unused = () if options.algorithm == "CQL" and options.anchor else ("anchor_rise",)
+        unused = {*OF_PICTURES, *(() if options.algorithm == "CQL" and options.anchor else ("anchor_rise",))}
         settings.append({name: value for name, value in options.as_dict().items() if name not in unused})
         if METHODS[cell.method].lifted:
-            settings.append(preset("fast", scenario, seed=cell.seed).as_dict())
+            augmentor = preset("fast", scenario, seed=cell.seed).as_dict()
+            settings.append({name: value for name, value in augmentor.items() if name not in OF_PICTURES})
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -303,7 +303,7 @@ class Scenario:
         return Preprocessing.make(self.picture, picture) if self.model_sight.image and picture is not None else None
 
     def make_blind_problem(self) -> Problem:
-        """Return a new plant that draws no pictures where drawing takes longer than moving: for who sees values alone."""
+        """Return a new plant without pictures where drawing takes longer than moving: for who sees values alone."""
         return self.make_problem(render_size=0 if self.plant.kind in FETCH_KINDS else None)
 
     def make_problem(self, render_size: int | None = None) -> Problem:

@@ -22,8 +22,8 @@ def export_onnx(model: str | Path, out: str | Path) -> None:
     policy = load_model(model)
     if policy.sight.image:
         raise UserError(
-            f"{model} sees {policy.sight}, and pictures are prepared by OpenCV, which ONNX has no words for; drive with "
-            "`lift run --mode evaluate`, or in Python with lift_ros.rig.load_model"
+            f"{model} sees {policy.sight}, and pictures are prepared by OpenCV, which ONNX has no words for; drive "
+            "with `lift run --mode evaluate`, or in Python with lift_ros.rig.load_model"
         )
     try:
         import onnx

@@ -1,0 +1,205 @@
+"""Learning from pictures and opaque sensors: all methods on all such scenarios, cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmark.cells import CONTEXTS, STEPS, Effort, recorded_runs, trained, with_effort
+from benchmark.timing import RESULTS, markdown_table, replace_section
+from lift_ros.collection.loop import collect
+from lift_ros.collection.records import Mode, Outcome
+from lift_ros.evaluation.convergence import LOGGING_POLICY, Convergence, context_seeds, converge
+from lift_ros.policies.learned import LearnedPolicy
+from lift_ros.scenario import Scenario, load_scenario
+from lift_ros.seeds import derive_seed
+from lift_ros.training import preset
+
+STORE = RESULTS.with_name("results-pictures.json")
+SEEDS = (2000, 2001, 2002)
+SCENARIOS = (
+    "sensors",
+    "light-tunnel",
+    "lens",
+    "fetch-reach-pictures",
+    "fetch-reach-two-views",
+    "fetch-touch-and-place-pictures",
+)
+FEWER_CONTEXTS = {name: 50 for name in SCENARIOS if name.startswith("fetch")}  # drawing pictures of them takes long
+_PLAIN = {"strategy": "none", "anchor": 0.0}
+METHODS: Mapping[str, tuple[bool, Mapping[str, Any]]] = {  # on episodes collected with LIFT, and what differs
+    "CQL": (False, _PLAIN),
+    "CQL-SC": (False, {"anchor": 0.0}),
+    "clone-SC": (False, {"algorithm": "clone"}),
+    "anchored CQL-SC": (False, {}),
+    "LIFT": (True, _PLAIN),
+    "LIFT-SC": (True, {}),
+}
+ASSISTED = ("anchored CQL-SC", "LIFT-SC")
+ASSIST_EPISODES = 50
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells that share recorded episodes."""
+
+    scenario: str
+    seed: int
+
+    def name(self, method: str) -> str:
+        """Return the key of a cell in the store."""
+        return f"{self.scenario} | {method} | {self.seed}"
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compute the cells that are missing, or outdated, and write the section of docs/results.md."""
+    effort = Effort(contexts=3, updates=3, episodes=4) if arguments.quick else Effort()
+    cells = {} if arguments.quick else _stored()
+    groups = [Group(name, seed) for seed in (SEEDS[:1] if arguments.quick else SEEDS) for name in SCENARIOS]
+    wanted = [group for group in groups if any(_is_due(cells, group, method) for method in _rows())]
+    with ProcessPoolExecutor(2) as pool:
+        futures = [pool.submit(compute, group, effort) for group in wanted]
+        for future in as_completed(futures):
+            cells |= future.result()
+            if not arguments.quick:
+                _store(cells)
+            print(f"{len(cells)} cells, {sum(each.done() for each in futures)} of {len(futures)} groups", flush=True)
+    text = report(cells)
+    print(text)
+    if not arguments.quick:
+        replace_section(RESULTS, "pictures", text)
+    return 0
+
+
+def _rows() -> Iterator[str]:
+    yield LOGGING_POLICY
+    yield from METHODS
+
+
+def compute(group: Group, effort: Effort) -> dict[str, Any]:
+    """Record, train by all methods and evaluate; return the cells by name."""
+    scenario = with_effort(load_scenario(group.scenario), effort)
+    contexts = min(effort.contexts, FEWER_CONTEXTS.get(group.scenario, CONTEXTS))
+    seeds = context_seeds(derive_seed(0, "pictures"), contexts)
+    patience = scenario.limits.step_limit
+    routine = converge(scenario, scenario.make_logging_policy(), seeds, steps=STEPS, patience=patience)
+    cells = {group.name(LOGGING_POLICY): _outcome(group, LOGGING_POLICY, routine)}
+    folder = Path(tempfile.mkdtemp(prefix="lift_pictures_"))
+    try:
+        for method, (lifted, changes) in METHODS.items():
+            recorded = recorded_runs(scenario, group.seed, lifted, folder, effort)
+            options = preset("fast", scenario, seed=group.seed, **changes)
+            policy, seconds = trained(recorded, scenario, options, effort)
+            cell = _outcome(group, method, converge(scenario, policy, seeds, steps=STEPS))
+            cell["training_cpu_seconds"] = round(seconds, 1)
+            cell["steps_per_recorded_episode"] = round(float(np.mean(np.diff(recorded.arrays.offsets))), 1)
+            if method in ASSISTED:
+                cell |= _assisted(scenario, policy, group.seed, effort)
+            cells[group.name(method)] = cell
+    finally:
+        shutil.rmtree(folder)
+    return cells
+
+
+def _outcome(group: Group, method: str, reached: Convergence) -> dict[str, Any]:
+    return {
+        "settings": fingerprint(group, method),
+        "success": reached.success,
+        "steps": [None if np.isnan(value) else int(value) for value in reached.arrivals],
+        "distance": {str(step): round(reached.distance_quartiles(step)[1], 4) for step in (5, 10, 30)},
+    }
+
+
+def _assisted(scenario: Scenario, policy: LearnedPolicy, seed: int, effort: Effort) -> dict[str, Any]:
+    """Return how mode assist does: the model acts until it stalls, then the routine finishes."""
+    episodes = collect(
+        scenario,
+        augmentor=policy,
+        episodes=min(ASSIST_EPISODES, effort.contexts),
+        seed=derive_seed(seed, "assist"),
+        mode=Mode.ASSIST,
+        progress=False,
+    )
+    arrived = float(np.mean([episode.outcome is Outcome.REACHED for episode in episodes]))
+    return {"assist": arrived, "assist_steps": float(np.mean([len(episode.steps) for episode in episodes]))}
+
+
+def fingerprint(group: Group, method: str) -> str:
+    """Return a hash of all settings that a cell depends on: a stored one with another hash is outdated."""
+    scenario = load_scenario(group.scenario)
+    settings: list[Any] = [scenario.as_dict(), STEPS, FEWER_CONTEXTS.get(group.scenario, CONTEXTS)]
+    if method in METHODS:
+        lifted, changes = METHODS[method]
+        settings += [lifted, preset("fast", scenario, seed=group.seed, **changes).as_dict()]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _is_due(cells: Mapping[str, Any], group: Group, method: str) -> bool:
+    cell = cells.get(group.name(method))
+    return cell is None or cell["settings"] != fingerprint(group, method)
+
+
+def _stored() -> dict[str, Any]:
+    cells: dict[str, Any] = json.loads(STORE.read_text()) if STORE.exists() else {}
+    return cells
+
+
+def _store(cells: Mapping[str, Any]) -> None:
+    rows = [f"{json.dumps(name)}: {json.dumps(cells[name])}" for name in sorted(cells)]
+    STORE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+_HEAD = f"""
+The routine sees the offset to the goal, the model only the picture, or the readings. Success is the share of fresh
+contexts ({CONTEXTS}; Fetch {min(FEWER_CONTEXTS.values())}) in which the policy arrives within {STEPS} steps (the
+routine: within the plant's limit), lowest and highest of the seeds beside the mean; a seed is one set of recorded
+episodes and one training on it. `steps` is the median over the contexts of all seeds, ∞ where most did not arrive;
+distances are medians after 5, 10 and 30 steps, in units of θ. `direct` and `secant` cannot be run here: nobody who sees
+a picture knows the offset. **CQL-SC** learns from shortcuts without an anchor, **anchored CQL-SC** is the default;
+**LIFT** and **LIFT-SC** learn from as many episodes, of which the later ones were collected with the augmentor.
+`assist` is the share of {ASSIST_EPISODES} episodes in mode assist that arrived, and their mean steps. `cpu` is the
+processor time of one training in seconds.
+"""
+
+
+def report(cells: Mapping[str, Any]) -> str:
+    """Return the section."""
+    rows = []
+    for scenario in SCENARIOS:
+        for method in _rows():
+            found = [cell for name, cell in cells.items() if name.startswith(f"{scenario} | {method} |")]
+            if found:
+                rows.append(_row(scenario, method, found))
+    header = ("scenario", "", "seeds", "success", "steps", "at 5", "at 10", "at 30", "assist", "cpu")
+    return f"{_HEAD.strip()}\n\n{markdown_table(header, rows)}"
+
+
+def _row(scenario: str, method: str, cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    successes = [cell["success"] for cell in cells]
+    steps = np.median([np.inf if step is None else step for cell in cells for step in cell["steps"]])
+    threshold = load_scenario(scenario).threshold
+    distances = [f"{np.mean([cell['distance'][at] for cell in cells]) / threshold:.1f}" for at in ("5", "10", "30")]
+    assist = "–"
+    if "assist" in cells[0]:
+        assist = f"{np.mean([cell['assist'] for cell in cells]):.2f}, {np.mean([c['assist_steps'] for c in cells]):.0f}"
+    seconds = [cell["training_cpu_seconds"] for cell in cells if "training_cpu_seconds" in cell]
+    return [
+        scenario,
+        method,
+        str(len(cells)),
+        f"{np.mean(successes):.2f} [{min(successes):.2f}, {max(successes):.2f}]",
+        "∞" if np.isinf(steps) else f"{steps:.0f}",
+        *distances,
+        assist,
+        f"{np.mean(seconds):.0f}" if seconds else "–",
+    ]
