@@ -1,0 +1,140 @@
+"""Learning from pictures, in turns: our updates and answers against those of stock d3rlpy's pixel CQL."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmark.cql import DIM, EPISODES, RADIUS, make_walks
+from benchmark.timing import RESULTS, interleaved, markdown_table, medians, replace_section
+from lift_ros.array_types import Float32Array, IntArray, Picture
+from lift_ros.policies.preprocessing import PictureSettings, Preprocessing
+from lift_ros.positioning.pictures import PictureFormat
+from lift_ros.seeds import generator
+from lift_ros.shortcuts import ShortcutSampler
+from lift_ros.training.learners import Learner
+from lift_ros.training.options import TrainingOptions
+from lift_ros.training.picture_batches import Changes, PictureBatches
+from lift_ros.training.picture_learner import Lesson, PictureLearner
+from lift_ros.training.stock import StockLearner
+
+SIDE, CAMERA = 64, PictureFormat(64, 64, "rgb8")
+CASES = ((64, 4), (64, 10), (128, 10))  # batch size and sampled actions; 10 is d3rlpy's default and the paper's
+ANSWERS = 2000
+
+
+class RandomPictures:
+    """A store of pictures of which only the size matters."""
+
+    digest = ""
+
+    def __init__(self, count: int) -> None:
+        self._pictures = generator(0, "pictures").integers(0, 256, (1000, SIDE, SIDE, 3), dtype=np.uint8)
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def take(self, rows: IntArray) -> Picture:
+        """Return one of a thousand pictures for each row."""
+        return np.take(self._pictures, rows % len(self._pictures), axis=0)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure and write the section of docs/results.md, unless only a quick look is asked for."""
+    text = measure(quick=arguments.quick)
+    print(text)
+    if not arguments.quick:
+        replace_section(RESULTS, "picture-updates", text)
+    return 0
+
+
+def measure(*, quick: bool) -> str:
+    """Return the section."""
+    rows = []
+    for batch, samples in CASES[:1] if quick else CASES:
+        seconds = medians(interleaved(_jobs(batch, samples), repeats=1 if quick else 7))
+        ours, stock = seconds["ours"], seconds["stock"]
+        rows.append((batch, samples, 1e3 * ours, 1e3 * stock, stock / ours))
+    load = f"Load of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
+    header = ("batch", "sampled actions", "ours [ms]", "stock d3rlpy [ms]", "stock / ours")
+    answers = markdown_table(("", "p50 [ms]", "p99 [ms]"), list(_answers(100 if quick else ANSWERS)))
+    return (
+        f"One update of CQL from {SIDE}×{SIDE}×3 pictures with two critics and the same layers (16, 32 and 32 maps, "
+        f"64 features), both with two threads, sampling and random changes of pictures included. {load}\n\n"
+        f"{markdown_table(header, rows)}\n\n"
+        f"One answer to one picture, preparing it included, on one thread:\n\n{answers}"
+    )
+
+
+def _jobs(batch: int, samples: int) -> dict[str, Callable[[], None]]:
+    options = TrainingOptions(batch_size=batch, action_samples=samples, shift=4)
+    observations, actions, rewards, offsets = make_walks()
+    ended = np.ones(EPISODES, dtype=bool)
+    none = observations[:, :0]
+    sampler = ShortcutSampler(none, actions, rewards, offsets, ended, action_radius=RADIUS, strategy="best")
+    steps = len(actions)
+    pictures = PictureBatches(RandomPictures(steps), np.arange(steps), _preprocessing(), Changes.of(options))
+    lesson = Lesson(sampler.ways_left(), np.ones(steps, dtype=bool), observations.astype(np.float32))
+    learners: dict[str, Learner] = {
+        "ours": PictureLearner(options, 0, DIM, 2, pictures, lesson),
+        "stock": StockLearner(options, 0, DIM, pictures),
+    }
+
+    def job(learner: Learner) -> Callable[[], None]:
+        def update() -> None:
+            torch.set_num_threads(2)
+            drawn = sampler.sample(batch)
+            for array in (drawn.actions, drawn.aims):
+                np.divide(array, RADIUS, out=array)
+            learner.update(drawn)
+
+        return update
+
+    return {name: job(learner) for name, learner in learners.items()}
+
+
+def _preprocessing() -> Preprocessing:
+    return Preprocessing(PictureSettings(), CAMERA)
+
+
+def _answers(count: int) -> Iterator[tuple[str, float, float]]:
+    from lift_ros.policies.encoder import PictureEncoder
+
+    preprocessing = _preprocessing()
+    options = TrainingOptions()
+    steps = 100
+    pictures = PictureBatches(RandomPictures(steps), np.arange(steps), preprocessing, Changes())
+    lesson = Lesson(np.zeros((steps, DIM), np.float32), np.ones(steps, dtype=bool), None)
+    ours = PictureLearner(options, 0, DIM, 1, pictures, lesson)
+    tensors = ours.networks()
+
+    def layers(name: str, size: int) -> list[tuple[Float32Array, Float32Array]]:
+        return [(tensors[f"{name}.{k}.weight"], tensors[f"{name}.{k}.bias"]) for k in range(size)]
+
+    encoder = PictureEncoder(ours.plan, layers("encoder", 3), layers("readout", 1))
+    stock: Any = StockLearner(options, 0, DIM, pictures)
+    torch.set_num_threads(1)
+    given = RandomPictures(1).take(np.zeros(1, dtype=np.int64))
+
+    def by_ours() -> None:
+        encoder.read(encoder.features(preprocessing.scaled(preprocessing.of(given[0])[None])))
+
+    def by_stock() -> None:
+        seen = preprocessing.scaled(preprocessing.of(given[0])[None]).transpose(0, 3, 1, 2)
+        stock.algorithm.predict(np.ascontiguousarray(seen))
+
+    for name, answer in (("ours", by_ours), ("stock d3rlpy, `predict`", by_stock)):
+        times = []
+        for _ in range(count):
+            started = time.perf_counter()
+            answer()
+            times.append(1e3 * (time.perf_counter() - started))
+        middle, late = np.quantile(times, (0.5, 0.99)).tolist()
+        yield name, middle, late
