@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Compute the cells that are missing, or outdated, and write the section of docs/results.md."""
     effort = Effort(contexts=3, updates=3, episodes=4) if arguments.quick else Effort()
     cells = {} if arguments.quick else _stored()
-    groups = [Group(name, seed) for seed in (SEEDS[:1] if arguments.quick else SEEDS) for name in SCENARIOS]
+    groups = [Group(name, seed) for name in SCENARIOS for seed in (SEEDS[:1] if arguments.quick else SEEDS)]
     wanted = [group for group in groups if any(_is_due(cells, group, method) for method in _rows())]
     with ProcessPoolExecutor(2) as pool:
         futures = [pool.submit(compute, group, effort) for group in wanted]

@@ -22,6 +22,7 @@ from lift_ros.policies.coverage import MEAN, WHITENING
 from lift_ros.policies.learned import load_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import DEFAULT_GUARD, config_folder, load_scenario
+from lift_ros.training import preset, train
 
 SEED = 11
 
@@ -235,3 +236,29 @@ def test_what_the_scenario_says_is_algorithm_2(graph: LiveGraph) -> None:
 def without_hashes(episodes: list[Episode]) -> list[Episode]:
     """Leave out which file a model came from: it names the bags, and these hold times."""
     return [replace(episode, steps=[replace(step, model_hash="") for step in episode.steps]) for episode in episodes]
+
+
+@pytest.mark.parametrize(("scenario", "mode"), [("light-tunnel", "assist"), ("sensors", "collect")])
+def test_who_sees_pictures_or_readings_acts_in_the_graph_as_in_process(
+    graph: LiveGraph, scenario: str, mode: str
+) -> None:
+    loaded = load_scenario(scenario)
+    episodes = collect(loaded, episodes=2, seed=1, progress=False)
+    options = preset("fast", loaded, updates=2, batch_size=8, maps=(4, 4), held_out=0.0)
+    model = graph.folder / "seeing.safetensors"
+    train(episodes, options, action_radius=loaded.action_radius, out=model, threads=1, scenario=loaded)
+    in_graph = run_graph(graph, scenario, 2, mode, 0.5, model)
+    alike = collect(
+        loaded,
+        None,
+        load_model(model),
+        episodes=2,
+        seed=SEED,
+        p=0.5,
+        mode=Mode[mode.upper()],
+        budget=20,
+        progress=False,
+    )
+    assert_same(in_graph, alike)
+    assert_both_act(in_graph)
+    assert all((step.image is not None) == (scenario == "light-tunnel") for step in in_graph[0].steps)
