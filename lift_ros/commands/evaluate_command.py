@@ -9,7 +9,15 @@ from pathlib import Path
 from lift_ros.commands.output_files import check_writable
 from lift_ros.console import fold, for_programs
 from lift_ros.errors import UserError
-from lift_ros.evaluation.convergence import DEFAULT_STEPS, compare, comparison_table, yardsticks
+from lift_ros.evaluation.convergence import (
+    DEFAULT_STEPS,
+    DIRECT,
+    SECANT,
+    compare,
+    comparison_table,
+    is_hidden,
+    yardsticks,
+)
 from lift_ros.policies.learned import LearnedPolicy, load_fitting_model, load_model
 from lift_ros.policies.protocol import Policy
 from lift_ros.progress import Progress
@@ -72,6 +80,12 @@ def _in_scenario(arguments: argparse.Namespace) -> int:
         print(json.dumps(content))
     else:
         print(comparison_table(results, scenario.units.length))
+        if is_hidden(scenario):
+            print(
+                fold(
+                    f"{DIRECT} and {SECANT} cannot be run: models are shown {scenario.model_sight}, not the offset", ""
+                )
+            )
         if arguments.plot is not None:
             print(f"convergence plot: {arguments.plot}")
     return 0

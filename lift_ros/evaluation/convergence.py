@@ -208,11 +208,16 @@ def compare(
 def yardsticks(scenario: Scenario) -> dict[str, Policy]:
     """Return the policies a model is compared with: those that exist for this plant."""
     policies: dict[str, Policy] = {LOGGING_POLICY: scenario.make_logging_policy()}
-    if scenario.plant.kind in _SHOW_DISPLACEMENTS:
+    if scenario.plant.kind in _SHOW_DISPLACEMENTS and not is_hidden(scenario):
         policies.update({name: scenario.make_policy(name) for name in (DIRECT, SECANT)})
     if scenario.plant.kind == "positioning":
         policies[OPTIMAL] = scenario.make_policy(OPTIMAL)
     return policies
+
+
+def is_hidden(scenario: Scenario) -> bool:
+    """Whether models are not shown what the routine sees: then policies that need the offset are no peers of theirs."""
+    return not scenario.model_sight.shows(scenario.routine_sight, scenario.observation_size)
 
 
 def make_judge(scenario: Scenario, *, contexts: int = 50, seed: int = 0) -> Callable[[Policy], dict[str, float]]:
