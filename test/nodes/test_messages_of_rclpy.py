@@ -49,7 +49,7 @@ def test_fields_lie_where_rclpy_expects_them() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("encoding", "bgr8", "'rgb8'"),
+        ("encoding", "bgr8", "one of rgb8"),
         ("data", bytes(11), "12 for 2 rows"),
         ("step", 3, "at least 6"),
         ("height", 0, "not 0"),
