@@ -1,8 +1,8 @@
 """Learning from pictures: an encoder learns to see the way that is left, and a learner of ours drives by what it sees.
 
 What is left of an episode's way is known in hindsight at every step: the one action that would lead to its end. An
-encoder that tells it is all that a learner needs, and since it passes on nothing else, the learner cannot mistake
-habits of the routine (while it moves along z, x and y are done) for what is to be done.
+encoder that tells it is all that a learner needs, and it passes on nothing else, so that the learner is not shown
+habits of the routine (while it moves along z, x and y are done) that it could take for what is to be done.
 """
 
 from __future__ import annotations
