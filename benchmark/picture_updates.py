@@ -32,8 +32,6 @@ ANSWERS = 2000
 class RandomPictures:
     """A store of pictures of which only the size matters."""
 
-    digest = ""
-
     def __init__(self, count: int) -> None:
         self._pictures = generator(0, "pictures").integers(0, 256, (1000, SIDE, SIDE, 3), dtype=np.uint8)
         self._count = count

@@ -18,8 +18,6 @@ _BLOCK = 256  # pictures that are encoded at once where all are
 class Pictures(Protocol):
     """Pictures as training keeps them, by row; one per step of an episode, and one after its last step."""
 
-    digest: str
-
     def __len__(self) -> int: ...
 
     def take(self, rows: IntArray) -> Picture:
