@@ -42,10 +42,11 @@ STEPS = 50
 DRAWS = ("transitions", "episodes")
 # Sections of a scenario without influence: cells are collected without a guard, and see all values and no picture.
 NOT_MEASURED = ("guard", "units", "sees", "picture")
+NOTHING_SAID = (("anchor_to", None),)  # keys of training that came later
 NO_PICTURES = (("picture_size", 0), ("cameras", 1))  # parameters of plants
 OF_PICTURES = (  # options that nobody heeds who sees no picture
-    *("maps", "readout", "grid", "shift", "jitter", "pixel_noise", "encoder_learning_rate", "seeing", "eye_share"),
-    "picture_memory",
+    *("maps", "readout", "grid", "lessons", "picture_batch", "shift", "jitter", "pixel_noise"),
+    *("encoder_learning_rate", "picture_memory"),
 )
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)
 
@@ -173,7 +174,9 @@ def fingerprint(cell: Cell) -> str:
     plant: dict[str, Any] = described["plant"]
     described["plant"] = {name: value for name, value in plant.items() if (name, value) not in NO_PICTURES}
     training = described["training"]
-    described["training"] = {name: value for name, value in training.items() if name not in OF_PICTURES}
+    described["training"] = {
+        name: value for name, value in training.items() if name not in OF_PICTURES and (name, value) not in NOTHING_SAID
+    }
     settings: list[Any] = [described, CONTEXTS, STEPS]
     if cell.method in METHODS:
         options = training_options(cell)
@@ -224,7 +227,7 @@ def trained(
 ) -> tuple[LearnedPolicy, float]:
     """Return the policy and the processor time of its training."""
     if effort.updates is not None:
-        options = options.replaced({"updates": effort.updates})
+        options = options.replaced({"updates": effort.updates, "lessons": effort.updates})
     started = time.process_time()
     policy = train(recorded, options, action_radius=scenario.action_radius, threads=1).policy
     return policy, time.process_time() - started

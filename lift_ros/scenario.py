@@ -150,6 +150,30 @@ TRAINING_KEYS = {
         meaning="Pixels by which pictures are moved at random in training, where only it counts where things are to "
         "each other, and not where in the picture.",
     ),
+    "jitter": Key(
+        float,
+        None,
+        low=0,
+        high=1,
+        optional=True,
+        meaning="Share by which brightness and contrast of pictures are changed at random in training, where light "
+        "says nothing.",
+    ),
+    "lessons": Key(
+        int,
+        None,
+        low=1,
+        high=MOST,
+        optional=True,
+        meaning="Number of updates that teach an encoder of pictures to see, before actor and critics learn.",
+    ),
+    "anchor_to": Key(
+        str,
+        None,
+        choices=("drawn", "far"),
+        optional=True,
+        meaning="The actor is pulled to the drawn shortcuts, or also to longer ones, shortened.",
+    ),
     "reward": Key(
         str,
         None,

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     _empty(folder)
     began = time.monotonic()
     collected, evaluated, model = folder / "run", folder / "evaluation", folder / "policy.safetensors"
-    changes = {"updates": arguments.updates} if arguments.updates else {}
+    changes = dict.fromkeys(("updates", "lessons"), arguments.updates) if arguments.updates else {}
     _say(f"1/4 In the graph: {arguments.walk} episodes of the routine, training, {arguments.lift} episodes with LIFT")
     _see_through(
         arguments,

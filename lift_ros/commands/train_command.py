@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lift_ros.training.trainer import train
 
     judge = None if scenario is None else make_judge(scenario, seed=options.seed)
+    total = options.total_updates(pictures=recorded.sight.image)
     with interrupts.installed():
         try:
             with interrupts.held():
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
                     action_radius=radius,
                     progress=not arguments.json,
                     judge=judge,
-                    judge_every=arguments.evaluate_every or max(1, options.updates // _JUDGEMENTS),
+                    judge_every=arguments.evaluate_every or max(1, total // _JUDGEMENTS),
                     stop=lambda: interrupts.requested,
                     **{name: getattr(arguments, name) for name in _PASSED_ON},
                 )
@@ -184,5 +185,6 @@ def _report(
         print(f"success {last['success']:.2f} at the end; best {best['success']:.2f} after {best['update']} updates")
         print(f"best model: {result.best_path}")
     if not result.complete:
-        print(f"stopped after {result.updates} updates; the model can be used, and --resume continues the training")
+        state = "the model can be used" if result.drives else "the model has learned to see, but not yet to drive"
+        print(f"stopped after {result.updates} updates; {state}, and --resume continues the training")
     print(foresight.line())

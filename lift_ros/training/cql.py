@@ -86,7 +86,7 @@ def anchor(means: torch.Tensor, aims: torch.Tensor, strength: float, floor: floa
 class _Critic:
     """One critic with its target, buffers and optimiser."""
 
-    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, slopes: bool) -> None:
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
         inputs = observation_size + action_size
         sizes = (inputs, *options.hidden, 1)
         self.online = DenseParameters(sizes)
@@ -94,9 +94,7 @@ class _Critic:
         self.adam = Adam(self.online.values)
         self.gradient = DenseGradient(self.online)
         self._tau = options.tau
-        self._seen, self._columns = slice(0, observation_size), slice(observation_size, inputs)
-        # Derivative of this critic's loss by the observations, where somebody learns them.
-        self.slopes = torch.zeros(options.batch_size, observation_size) if slopes else None
+        self._columns = slice(observation_size, inputs)
         candidates = 3 * options.action_samples
         most = max(1, block_rows(max(options.hidden)) // candidates)
         self._block = math.ceil(options.batch_size / math.ceil(options.batch_size / most))
@@ -119,18 +117,13 @@ class _Critic:
             total = delta.sum(dim=1, keepdim=True)
             torch.add(highest, total.log(), out=peaks[start:stop])
             delta.div_(total.mul_(batch))
-            first = self._samples.backward(inputs, delta.view(-1, 1), self.gradient)
-            if self.slopes is not None:
-                summed = first.view(stop - start, candidates, -1).sum(dim=1)  # all candidates share the observation
-                self.slopes[start:stop] = self._samples.by_inputs(summed, self._seen)
+            self._samples.backward(inputs, delta.view(-1, 1), self.gradient)
         return float(peaks.mean())
 
     def descend(self, inputs: torch.Tensor, delta: torch.Tensor, scale: float, learning_rate: float) -> None:
         """Add the data rows' gradient to `scale` times the conservative one, step, and let the target follow."""
         self.gradient.values.mul_(scale)
-        first = self.data_pass.backward(inputs, delta[:, None], self.gradient)
-        if self.slopes is not None:
-            self.slopes.mul_(scale).add_(self.data_pass.by_inputs(first, self._seen))
+        self.data_pass.backward(inputs, delta[:, None], self.gradient)
         self.adam.step(self.gradient.values, learning_rate)
         self.target.values.lerp_(self.online.values, self._tau)
 
@@ -143,20 +136,8 @@ class _Critic:
 class CQL:
     """Actor, critics and their targets, and the update that trains them."""
 
-    def __init__(
-        self,
-        options: TrainingOptions,
-        observation_size: int,
-        action_size: int,
-        threads: int = 1,
-        *,
-        slopes: bool = False,
-    ) -> None:
-        """Draw initial weights from the options' seed; with two threads or more the critics run side by side.
-
-        With `slopes` each update leaves the derivative of the losses by the observations in `slopes`, so that whoever
-        makes observations out of something else can learn, too.
-        """
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int = 1) -> None:
+        """Draw initial weights from the options' seed; with two threads or more the critics run side by side."""
         self._options = options
         self._observation_size, self._action_size = observation_size, action_size
         self.generator = torch.Generator().manual_seed(options.seed)
@@ -165,8 +146,7 @@ class CQL:
         self.actor_adam = Adam(self.actor.values)
         self.actor_gradient = DenseGradient(self.actor)
         self._actor_pass = DensePass(self.actor, 2 * options.batch_size)
-        self.critics = [_Critic(options, observation_size, action_size, slopes) for _ in range(options.critics)]
-        self.slopes: torch.Tensor | None = torch.zeros(options.batch_size, observation_size) if slopes else None
+        self.critics = [_Critic(options, observation_size, action_size) for _ in range(options.critics)]
         for critic in self.critics:
             critic.online.initialise(self.generator)
             critic.target.values.copy_(critic.online.values)
@@ -300,12 +280,7 @@ class CQL:
         by_log_std = (by_raw * gaussian.std * noise - temperature / batch) * gaussian.inside
         self.actor_gradient.values.zero_()
         delta = torch.cat([by_raw.add_(pull.slopes), by_log_std], dim=1)
-        first = self._actor_pass.backward(self._both_observations[0], delta, self.actor_gradient)
-        if self.slopes is not None:
-            self.slopes.copy_(self._actor_pass.by_inputs(first, slice(0, self._observation_size)))
-            for critic in self.critics:
-                assert critic.slopes is not None
-                self.slopes.add_(critic.slopes)
+        self._actor_pass.backward(self._both_observations[0], delta, self.actor_gradient)
         self.actor_adam.step(self.actor_gradient.values, rate_factor * self._options.actor_learning_rate)
         return float((temperature * log_probability - values).mean()) + pull.loss
 

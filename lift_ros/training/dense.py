@@ -78,11 +78,8 @@ class DensePass:
             torch.addmm(layer.bias, layer.before, layer.weight, out=layer.outputs)
         return views[-1].outputs
 
-    def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: DenseGradient) -> torch.Tensor:
-        """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`.
-
-        Returned is the derivative by the first layer's outputs, from which `by_inputs` goes on, until the next call.
-        """
+    def backward(self, inputs: torch.Tensor, delta: torch.Tensor, gradient: DenseGradient) -> None:
+        """Add to `gradient` what `delta`, the loss's derivative by the last outputs, gives for `inputs`."""
         rows = inputs.shape[0]
         ones = self._ones[:rows]
         for layer, (weight, bias) in zip(reversed(self._for_rows(rows)), reversed(gradient.parts), strict=True):
@@ -90,16 +87,11 @@ class DensePass:
             bias.addmv_(delta.t(), ones)
             delta = _through_relu(layer, delta)
         gradient.first.addmm_(inputs.t(), delta)
-        return delta
 
     def input_gradient(self, rows: int, delta: torch.Tensor, columns: slice) -> torch.Tensor:
         """Return the derivative by some columns of the inputs, given the one by the last outputs."""
         for layer in reversed(self._for_rows(rows)):
             delta = _through_relu(layer, delta)
-        return self.by_inputs(delta, columns)
-
-    def by_inputs(self, delta: torch.Tensor, columns: slice) -> torch.Tensor:
-        """Return the derivative by some columns of the inputs, given the one by the first layer's outputs."""
         return delta @ self._layers[0][columns].t()
 
     def _for_rows(self, rows: int) -> list[_Views]:

@@ -62,7 +62,7 @@ def execute(job: TrainingJob, report: Callable[[dict[str, Any]], None]) -> None:
             recorded.arrays, options, action_radius=radius, limit=radius, sight=recorded.sight
         ).doubts():
             report({"doubts": doubts})
-        stop = _reporter(options.updates, report)
+        stop = _reporter(options.total_updates(pictures=recorded.sight.image), report)
         policy = train(recorded, options, action_radius=radius, out=out, threads=job.threads, stop=stop).policy
     report({"model": str(out), "sha256": policy.hash, "algorithm": policy.algorithm})
 

@@ -22,9 +22,20 @@ class Learner(ABC):
 
     random_name: ClassVar[str] = "generator"  # of the random state in a checkpoint
 
-    def __init__(self, random: torch.Generator) -> None:
+    def __init__(self, random: torch.Generator, options: TrainingOptions) -> None:
         self._random = random
+        self._options = options
         self._updates = 0
+
+    @property
+    def drives(self) -> bool:
+        """Whether the actor has begun to learn."""
+        return self._updates > 0
+
+    @property
+    def batch_size(self) -> int:
+        """How many shortcuts the next update is to be given."""
+        return self._options.batch_size
 
     @abstractmethod
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
@@ -59,11 +70,9 @@ class Learner(ABC):
         """Release threads, where there are any."""
 
 
-def rate_factor(options: TrainingOptions, update: int) -> float:
-    """Return by what learning rates are multiplied at an update."""
-    if options.schedule == "constant":
-        return 1.0
-    return 0.5 * (1.0 + math.cos(math.pi * update / options.updates))
+def rate_factor(options: TrainingOptions, share: float) -> float:
+    """Return by what learning rates are multiplied once this share of the updates is done."""
+    return 1.0 if options.schedule == "constant" else 0.5 * (1.0 + math.cos(math.pi * share))
 
 
 def anchor_factor(options: TrainingOptions, update: int) -> float:
@@ -77,15 +86,10 @@ def anchor_factor(options: TrainingOptions, update: int) -> float:
 class CQLLearner(Learner):
     """Our CQL, with learning rates that may fall and an averaged actor."""
 
-    looks_ahead = True  # what shortcuts led to matters
-
-    def __init__(
-        self, options: TrainingOptions, observation_size: int, action_size: int, threads: int, *, slopes: bool = False
-    ) -> None:
-        self._options = options
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int, threads: int) -> None:
         self._action_size = action_size
-        self.cql = CQL(options, observation_size, action_size, threads, slopes=slopes)
-        super().__init__(self.cql.generator)
+        self.cql = CQL(options, observation_size, action_size, threads)
+        super().__init__(self.cql.generator, options)
         self._average = self.cql.actor.values.clone()
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
@@ -99,18 +103,12 @@ class CQLLearner(Learner):
                 torch.from_numpy(batch.terminals[:, 0]),
                 torch.from_numpy(batch.aims),
             ),
-            rate_factor=rate_factor(self._options, self._updates),
+            rate_factor=rate_factor(self._options, self._updates / self._options.updates),
             anchor_factor=anchor_factor(self._options, self._updates),
         )
         self._updates += 1
         follow(self._average, self.cql.actor.values, self._options.actor_average, self._updates)
         return losses._asdict()
-
-    @property
-    def slopes(self) -> torch.Tensor:
-        """Derivative of the last update's losses by its observations."""
-        assert self.cql.slopes is not None
-        return self.cql.slopes
 
     def networks(self) -> Tensors:
         """Return the averaged actor's mean and the critics."""
@@ -155,15 +153,8 @@ class CQLLearner(Learner):
 class CloneLearner(Learner):
     """Imitates what the anchor of our CQL pulls to, with the same actor and no critic: the baseline for everything."""
 
-    looks_ahead = False
-
-    def __init__(
-        self, options: TrainingOptions, observation_size: int, action_size: int, *, slopes: bool = False
-    ) -> None:
-        super().__init__(torch.Generator().manual_seed(options.seed))
-        self._options = options
-        self._seen = slice(0, observation_size) if slopes else None
-        self.slopes = torch.empty(0)  # derivative of the last update's loss by its observations, where it is asked for
+    def __init__(self, options: TrainingOptions, observation_size: int, action_size: int) -> None:
+        super().__init__(torch.Generator().manual_seed(options.seed), options)
         self._actor = DenseParameters((observation_size, *options.hidden, action_size))
         self._actor.initialise(self._random)
         self._adam = Adam(self._actor.values)
@@ -179,10 +170,8 @@ class CloneLearner(Learner):
         means = self._pass.forward(self._inputs)
         pull = anchor(means, torch.from_numpy(batch.aims), 1.0, self._options.anchor_floor)
         self._gradient.values.zero_()
-        first = self._pass.backward(self._inputs, pull.slopes, self._gradient)
-        if self._seen is not None:
-            self.slopes = self._pass.by_inputs(first, self._seen)
-        rate = rate_factor(self._options, self._updates) * self._options.actor_learning_rate
+        self._pass.backward(self._inputs, pull.slopes, self._gradient)
+        rate = rate_factor(self._options, self._updates / self._options.updates) * self._options.actor_learning_rate
         self._adam.step(self._gradient.values, rate)
         self._updates += 1
         follow(self._average, self._actor.values, self._options.actor_average, self._updates)

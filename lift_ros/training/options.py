@@ -23,6 +23,7 @@ WIDTHS = {
     "maps": "Maps of each convolution of an encoder of pictures; on the command line 16x32.",
     "readout": "Widths of hidden layers between an encoder's features and the offset that it learns to see.",
 }
+OURS = ("CQL", "clone")  # algorithms; all others are d3rlpy's
 _LARGEST = 2**53  # whole numbers up to here survive JSON
 
 
@@ -68,9 +69,7 @@ class TrainingOptions:
     anchor_rise: float = _option(
         4.0, "To how many times itself β grows over the second half of the updates; 1 keeps it.", low=0
     )
-    anchor_to: str = _option(
-        "far", "It is pulled to the drawn shortcuts, or also to longer ones, shortened.", choices=("drawn", "far")
-    )
+    anchor_to: str = "far"
     anchor_floor: float = _option(
         0.3, "Errors count relative to the action's length; below this share of λ absolutely.", above=0
     )
@@ -84,12 +83,12 @@ class TrainingOptions:
     grid: int = _option(
         0, "Cells along a side over which an encoder averages its maps besides; 0 for none.", low=0, high=64
     )
-    jitter: float = _option(0.05, "Share by which brightness and contrast are changed at random.", low=0, high=1)
+    lessons: int = 2000
+    picture_batch: int = _option(64, "Pictures per lesson, and per update of d3rlpy's algorithms.", low=1, high=65536)
+    jitter: float = 0.0
     shift: int = 0
     pixel_noise: float = _option(0.02, "Deviation of noise on pixels; from black to white is 2.", low=0, high=1)
     encoder_learning_rate: float = _option(3e-3, "Learning rate of the encoder of pictures.", above=0)
-    seeing: float = _option(1.0, "How strongly an encoder learns to see the way that is left to the goal.", low=0)
-    eye_share: float = _option(0.1, "How much an encoder learns from the losses of actor and critics besides.", low=0)
     picture_memory: int = _option(
         2**31, "Bytes of pictures kept in memory; more are read from a file.", low=0, high=_LARGEST
     )
@@ -116,6 +115,10 @@ class TrainingOptions:
         """Whether actions of shortcuts beyond the ball are imitated."""
         return self.anchor_to == "far" and (self.anchor > 0 or self.algorithm == "clone")
 
+    def total_updates(self, *, pictures: bool) -> int:
+        """Return how many updates make a whole training, of runs with pictures that are learned from or without."""
+        return self.updates + (self.lessons if pictures and self.algorithm in OURS else 0)
+
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""
         own = {name: value for name, value in changes.items() if name in OPTION_KEYS or name in WIDTHS}
@@ -138,13 +141,6 @@ OPTION_KEYS: dict[str, Key] = {
     **{entry.name: entry.metadata["key"] for entry in dataclasses.fields(TrainingOptions) if entry.metadata},
 }
 
-# What is chosen for models that see pictures, on top of any preset.
-FOR_PICTURES: dict[str, Any] = {
-    "updates": 1500,
-    "batch_size": 64,
-    "actor_learning_rate": 2e-3,
-    "critic_learning_rate": 2e-3,
-}
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
     "paper": {
@@ -166,8 +162,6 @@ def preset(name: str = "fast", scenario: Scenario | None = None, **changes: Any)
     if name not in PRESETS:
         raise UserError(f"there is no preset {name!r}; choose from {', '.join(PRESETS)}")
     options = TrainingOptions(**PRESETS[name])
-    if scenario is not None and scenario.model_sight.image:
-        options = options.replaced(FOR_PICTURES)
     if scenario is not None:
         options = options.replaced({key: value for key, value in scenario.training.items() if value is not None})
     return options.replaced(changes)

@@ -46,15 +46,28 @@ class PictureBatches:
         self.preprocessing = preprocessing
         self._changes = changes
 
+    def rows(self, starts: IntArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
+        """Return where the pictures lie that were seen at these steps, and so many steps later.
+
+        Behind each step's picture lies the one that it led to.
+        """
+        return self._rows[starts], self._rows[starts + offsets - 1] + 1
+
     def before(self, starts: IntArray, rng: np.random.Generator) -> Float32Array:
-        """Return what was seen at these steps."""
+        """Return what was seen at these steps, changed at random."""
         return self._changed(self._rows[starts], rng)
 
     def after(self, starts: IntArray, offsets: IntArray, rng: np.random.Generator) -> Float32Array:
-        """Return what was seen so many steps later: behind each step's picture lies the one that it led to."""
-        return self._changed(self._rows[starts + offsets - 1] + 1, rng)
+        """Return what was seen so many steps later, changed at random."""
+        return self._changed(self.rows(starts, offsets)[1], rng)
 
-    def every(self, most: int) -> Iterator[tuple[IntArray, Float32Array]]:
+    def every(self) -> Iterator[Float32Array]:
+        """Yield all pictures of the store as they are, in blocks."""
+        for begin in range(0, len(self._store), _BLOCK):
+            rows = np.arange(begin, min(begin + _BLOCK, len(self._store)))
+            yield self.preprocessing.scaled(self._store.take(rows))
+
+    def some(self, most: int) -> Iterator[tuple[IntArray, Float32Array]]:
         """Yield at most so many steps, evenly spread, in blocks, with what was seen there."""
         steps = np.unique(np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).round().astype(np.int64))
         for begin in range(0, len(steps), _BLOCK):

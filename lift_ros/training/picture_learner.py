@@ -68,10 +68,10 @@ class Lesson:
 
 
 class PictureLearner(Learner):
-    """Encodes each picture of a mini-batch once; the inner learner sees the result as its observation.
+    """Teaches an encoder first; then the inner learner learns from what it tells of each picture, encoded once.
 
-    The encoder learns from how far it is off the way that is left, and from the derivative of the inner learner's
-    losses by its observations, which that leaves in `slopes`.
+    The encoder learns nothing from actor and critics: their losses led it to tell the routine's habits, and policies
+    went astray where these do not hold.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class PictureLearner(Learner):
         pictures: PictureBatches,
         lesson: Lesson,
     ) -> None:
-        super().__init__(torch.Generator().manual_seed(options.seed))
-        self._options, self._pictures, self._lesson = options, pictures, lesson
+        super().__init__(torch.Generator().manual_seed(options.seed), options)
+        self._pictures, self._lesson = pictures, lesson
         self.plan = make_plan(options, pictures.preprocessing, action_size)
         self._encoder = TorchEncoder(self.plan, self._random)
         places = 0 if lesson.places is None else lesson.places.shape[1]
@@ -94,38 +94,39 @@ class PictureLearner(Learner):
         self._inner = _inner_learner(options, self.plan.outputs + values_size, action_size, threads)
         self._adam = Adam(self._encoder.values)
         self._average = self._encoder.values.clone()
+        self._told: Float32Array | None = None  # of each picture of the store, once the encoder has learned
+
+    @property
+    def drives(self) -> bool:
+        """Whether the actor has begun to learn: the lessons come first."""
+        return self._inner.drives
+
+    @property
+    def batch_size(self) -> int:
+        """How many shortcuts the next update is to be given: in lessons each is a picture."""
+        return self._options.picture_batch if self._is_lesson else self._inner.batch_size
+
+    @property
+    def _is_lesson(self) -> bool:
+        return self._updates < self._options.lessons
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
-        """Make one step of encoder and learner."""
-        # A stream of its own for each update, so that a resumed training draws the same.
-        rng = generator(self._options.seed, "shifts", self._updates)
-        values, tutor = (part.detach().requires_grad_() for part in (self._encoder.values, self._tutor))
-        features = self._encoder.features(torch.from_numpy(self._pictures.before(batch.starts, rng)), values)
-        seen = self._encoder.read(features, values)
-        shown = replace(batch, observations=_beside(seen, batch.observations))
-        if self._inner.looks_ahead:
-            with torch.no_grad():
-                after = torch.from_numpy(self._pictures.after(batch.starts, batch.offsets, rng))
-                following = self._encoder.read(self._encoder.features(after, values), values)
-            shown = replace(shown, next_observations=_beside(following, batch.next_observations))
-        losses = self._inner.update(shown)
-        seeing = self._way_loss(seen, batch) + self._place_loss(features, tutor, batch)
-        slopes = self._inner.slopes[:, : self.plan.outputs]
-        (self._options.seeing * seeing + self._options.eye_share * (seen * slopes).sum()).backward()  # type: ignore[no-untyped-call]
-        self._step(values, tutor)
-        return {**losses, "seeing_loss": float(seeing.detach())}
+        """Make one step of the encoder, or later of the inner learner."""
+        losses = self._teach(batch) if self._is_lesson else self._inner.update(self._shown(batch))
+        self._updates += 1
+        return losses
 
     def networks(self) -> Tensors:
-        """Return encoder, actor and critics; all are averaged, or an averaged actor would look through other eyes."""
+        """Return encoder, actor and critics; the encoder is averaged."""
         return self._encoder.tensors(self._average) | self._inner.networks()
 
     def coverage(self, values: Float32Array) -> Tensors:
         """Return which features the data cover, as tensors of the model file; `values` are the inputs of all steps."""
         seen = []
-        for steps, pictures in self._pictures.every(_COVERED):
+        for steps, pictures in self._pictures.some(_COVERED):
             with torch.no_grad():
                 features = self._encoder.features(torch.from_numpy(pictures), self._average)
-            seen.append(_beside(features, values[steps]))
+            seen.append(_beside(features.numpy(), values[steps]))
         return fit_coverage(np.concatenate(seen), most_axes=_AXES)
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
@@ -137,9 +138,10 @@ class PictureLearner(Learner):
     def restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         """Continue from an earlier `state`."""
         super().restore(tensors, facts)
-        self._adam.steps = self._tutor_adam.steps = self._updates
+        self._adam.steps = self._tutor_adam.steps = min(self._updates, self._options.lessons)
         inner = {name.removeprefix("inner."): value for name, value in tensors.items() if name.startswith("inner.")}
         self._inner.restore(inner, facts["inner"])
+        self._told = None
 
     def close(self) -> None:
         """End the inner learner's threads."""
@@ -150,6 +152,34 @@ class PictureLearner(Learner):
         for name, adam in (("encoder", self._adam), ("tutor", self._tutor_adam)):
             found |= {f"{name}.first": adam.first, f"{name}.second": adam.second}
         return found
+
+    def _teach(self, batch: ShortcutBatch) -> dict[str, float]:
+        # A stream of its own for each update, so that a resumed training draws the same.
+        rng = generator(self._options.seed, "shifts", self._updates)
+        values, tutor = (part.detach().requires_grad_() for part in (self._encoder.values, self._tutor))
+        features = self._encoder.features(torch.from_numpy(self._pictures.before(batch.starts, rng)), values)
+        loss = self._way_loss(self._encoder.read(features, values), batch) + self._place_loss(features, tutor, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._step(values, tutor)
+        return {"seeing_loss": float(loss.detach())}
+
+    def _shown(self, batch: ShortcutBatch) -> ShortcutBatch:
+        """Return the mini-batch with what the encoder tells as observations."""
+        if self._told is None:
+            self._told = self._tell()
+        before, after = self._pictures.rows(batch.starts, batch.offsets)
+        return replace(
+            batch,
+            observations=_beside(self._told[before], batch.observations),
+            next_observations=_beside(self._told[after], batch.next_observations),
+        )
+
+    @torch.no_grad()
+    def _tell(self) -> Float32Array:
+        """Return what the averaged encoder tells of each picture of the store."""
+        blocks = (torch.from_numpy(pictures) for pictures in self._pictures.every())
+        told = [self._encoder.read(self._encoder.features(block, self._average), self._average) for block in blocks]
+        return torch.cat(told).numpy()
 
     def _way_loss(self, seen: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
         """Return how far the encoder is off the way that is left.
@@ -179,20 +209,20 @@ class PictureLearner(Learner):
 
     @torch.no_grad()
     def _step(self, values: torch.Tensor, tutor: torch.Tensor) -> None:
-        rate = rate_factor(self._options, self._updates) * self._options.encoder_learning_rate
-        rate *= min(1.0, (self._updates + 1) / _WARM_UP)
+        done, options = self._updates, self._options
+        rate = rate_factor(options, done / options.lessons) * options.encoder_learning_rate
+        rate *= min(1.0, (done + 1) / _WARM_UP)
         for adam, part in ((self._adam, values), (self._tutor_adam, tutor)):
             if part.grad is not None and len(part):
                 adam.step(part.grad * min(1.0, _LONGEST_GRADIENT / (float(part.grad.norm()) + 1e-12)), rate)
-        self._updates += 1
-        follow(self._average, self._encoder.values, self._options.actor_average, self._updates)
+        follow(self._average, self._encoder.values, options.actor_average, done + 1)
 
 
-def _beside(seen: torch.Tensor, values: Float32Array) -> Float32Array:
-    return np.concatenate([seen.detach().numpy(), values], axis=1)
+def _beside(seen: Float32Array, values: Float32Array) -> Float32Array:
+    return np.concatenate([seen, values], axis=1)
 
 
 def _inner_learner(options: TrainingOptions, inputs: int, action_size: int, threads: int) -> CQLLearner | CloneLearner:
     if options.algorithm == "clone":
-        return CloneLearner(options, inputs, action_size, slopes=True)
-    return CQLLearner(options, inputs, action_size, threads, slopes=True)
+        return CloneLearner(options, inputs, action_size)
+    return CQLLearner(options, inputs, action_size, threads)

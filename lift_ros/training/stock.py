@@ -71,12 +71,11 @@ class StockLearner(Learner):
         pictures: PictureBatches | None = None,
     ) -> None:
         """With pictures d3rlpy's own pixel encoder sees them, one for the actor and one for each critic."""
-        super().__init__(torch.default_generator)
+        super().__init__(torch.default_generator, options)
         if options.algorithm not in algorithm_names():
             raise UserError(
                 f"there is no algorithm {options.algorithm!r}; choose CQL or from {', '.join(algorithm_names())}"
             )
-        self._name, self._seed = options.algorithm, options.seed
         self._pictures = pictures
         self.plan = None if pictures is None else pixel_plan(options, pictures.preprocessing)
         if self.plan is not None and observation_size:
@@ -91,6 +90,11 @@ class StockLearner(Learner):
         self.algorithm.create_impl(self._shape, action_size)
         self._impl: Any = self.algorithm.impl
         self.networks()  # refuses what cannot be exported before any work is done
+
+    @property
+    def batch_size(self) -> int:
+        """How many shortcuts the next update is to be given: pictures are dear."""
+        return super().batch_size if self._pictures is None else self._options.picture_batch
 
     def update(self, batch: ShortcutBatch) -> dict[str, float]:
         """Hand the mini-batch to d3rlpy's own update."""
@@ -113,7 +117,7 @@ class StockLearner(Learner):
     def _seen(self, batch: ShortcutBatch) -> tuple[torch.Tensor, torch.Tensor]:
         if self._pictures is None:
             return torch.from_numpy(batch.observations), torch.from_numpy(batch.next_observations)
-        rng = generator(self._seed, "shifts", self._updates)
+        rng = generator(self._options.seed, "shifts", self._updates)
         before = self._pictures.before(batch.starts, rng)
         after = self._pictures.after(batch.starts, batch.offsets, rng)
         return torch.from_numpy(before).permute(0, 3, 1, 2), torch.from_numpy(after).permute(0, 3, 1, 2)
@@ -184,7 +188,7 @@ class StockLearner(Learner):
 
     def _not_plain(self) -> UserError:
         return UserError(
-            f"the policy of {self._name} is not a plain network, so that no model file can hold it; "
+            f"the policy of {self._options.algorithm} is not a plain network, so that no model file can hold it; "
             "choose for example CQL, SAC, IQL, TD3PlusBC, AWAC or BC"
         )
 

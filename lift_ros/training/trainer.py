@@ -34,7 +34,7 @@ from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
 from lift_ros.training.data import TrainingData, held_out, make_data, make_track, with_picture_rows
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
-from lift_ros.training.options import TrainingOptions
+from lift_ros.training.options import OURS, TrainingOptions
 from lift_ros.training.picture_batches import Changes, PictureBatches
 from lift_ros.training.picture_learner import Lesson, PictureLearner
 from lift_ros.training.runs import RecordedRuns
@@ -52,6 +52,7 @@ class TrainingResult:
     best_path: Path | None
     updates: int
     complete: bool
+    drives: bool  # the actor has begun to learn
     losses: dict[str, float]
     evaluations: list[dict[str, float]]
 
@@ -154,6 +155,7 @@ class _Run:
     ) -> None:
         self._options = options
         self._sight, self._pictures = sight, pictures
+        self._total = options.total_updates(pictures=pictures is not None)
         self._scenario = None if scenario is None else {"name": scenario.name, **scenario.as_dict()}
         self._path = path
         self._sources = sources
@@ -221,11 +223,11 @@ class _Run:
         stop: Callable[[], bool] | None,
     ) -> None:
         """Make the updates that are missing, or those until `stop` says yes."""
-        progressed, total = self._progressed, self._options.updates
+        progressed, total = self._progressed, self._total
         with Progress(total, "training", unit="updates", enabled=show) as bar:
             bar.advance(progressed.done)
             while progressed.done < total:
-                batch = self._sampler.sample(self._options.batch_size)
+                batch = self._sampler.sample(self._learner.batch_size)
                 for actions in (batch.actions, batch.aims):
                     np.divide(actions, self._action_radius, out=actions)
                 losses = self._learner.update(batch)
@@ -234,7 +236,7 @@ class _Run:
                 bar.advance(1, note=_note(progressed) if show and progressed.done % 20 == 0 else None)
                 self._log("loss", losses)
                 due = judge_every and (progressed.done % judge_every == 0 or progressed.done == total)
-                if judge is not None and due:
+                if judge is not None and due and self._learner.drives:
                     self._judge(judge)
                 if stop is not None and stop():
                     break
@@ -244,7 +246,7 @@ class _Run:
     def finish(self) -> TrainingResult:
         """Write the model, and what a resumed training needs where updates are missing."""
         progressed, path = self._progressed, self._path
-        complete = progressed.done == self._options.updates
+        complete = progressed.done == self._total
         if isinstance(self._learner, PictureLearner):
             self._coverage = self._learner.coverage(self._seen)
         policy, data = self._model()
@@ -255,7 +257,16 @@ class _Run:
             else:
                 self._save_checkpoint()
         best = best_path(path) if path is not None and progressed.evaluations else None
-        return TrainingResult(policy, path, best, progressed.done, complete, progressed.losses, progressed.evaluations)
+        return TrainingResult(
+            policy=policy,
+            path=path,
+            best_path=best,
+            updates=progressed.done,
+            complete=complete,
+            drives=self._learner.drives,
+            losses=progressed.losses,
+            evaluations=progressed.evaluations,
+        )
 
     def _judge(self, judge: Judge) -> None:
         policy, data = self._model()
@@ -339,7 +350,7 @@ def _make_learner(
     pictures: PictureBatches | None,
     lesson: Lesson,
 ) -> Learner:
-    if pictures is not None and options.algorithm in ("CQL", "clone"):
+    if pictures is not None and options.algorithm in OURS:
         return PictureLearner(options, inputs, action_size, threads, pictures, lesson)
     if options.algorithm == "CQL":
         return CQLLearner(options, inputs, action_size, threads)

@@ -8,7 +8,7 @@ import pytest
 
 from lift_ros.cli import main
 
-TINY = ["--updates", "3", "--option", "batch_size=8", "--option", "maps=4x4", "--threads", "1"]
+TINY = ["--updates", "3", "--option", "lessons=2", "--option", "batch_size=8", "--option", "maps=4x4", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")

@@ -244,7 +244,7 @@ def test_who_sees_pictures_or_readings_acts_in_the_graph_as_in_process(
 ) -> None:
     loaded = load_scenario(scenario)
     episodes = collect(loaded, episodes=2, seed=1, progress=False)
-    options = preset("fast", loaded, updates=2, batch_size=8, maps=(4, 4), held_out=0.0)
+    options = preset("fast", loaded, updates=2, lessons=2, batch_size=8, maps=(4, 4), held_out=0.0)
     model = graph.folder / "seeing.safetensors"
     train(episodes, options, action_radius=loaded.action_radius, out=model, threads=1, scenario=loaded)
     in_graph = run_graph(graph, scenario, 2, mode, 0.5, model)

@@ -10,7 +10,7 @@ import pytest
 
 from lift_ros.errors import UserError
 from lift_ros.scenario import load_scenario, scenario_names
-from lift_ros.training.options import FOR_PICTURES, TrainingOptions, convert_option, preset
+from lift_ros.training.options import TrainingOptions, convert_option, preset
 
 
 def test_the_paper_preset_is_the_papers() -> None:
@@ -33,9 +33,10 @@ def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
 
 def test_no_shipped_scenario_chooses_for_training() -> None:
     for scenario in map(load_scenario, scenario_names()):
-        usual = preset("fast")
-        if scenario.model_sight.image:  # whether a camera's place counts is a fact of the plant
-            usual = usual.replaced({**FOR_PICTURES, "shift": scenario.training["shift"] or 0})
+        # What counts in a picture is a fact of the plant, and so is whether places and goals are seen together.
+        facts = {name: scenario.training[name] for name in ("shift", "jitter", "anchor_to")}
+        assert any(facts.values()) <= (scenario.plant.kind.startswith("fetch") and scenario.model_sight.image)
+        usual = preset("fast").replaced({name: value for name, value in facts.items() if value is not None})
         assert preset("fast", scenario) == usual
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cql_reference import Sized, random_batch
 
 from lift_ros.bags import RunWriter
 from lift_ros.bags.arrays import episodes_to_arrays
@@ -24,14 +23,22 @@ from lift_ros.policies.learned import load_fitting_model, load_model
 from lift_ros.policies.sight import Seen, Sight
 from lift_ros.scenario import Scenario, parse_scenario
 from lift_ros.training import train
-from lift_ros.training.cql import CQL
 from lift_ros.training.data import picture_rows, with_picture_rows
 from lift_ros.training.encoder import TorchEncoder
 from lift_ros.training.options import TrainingOptions, preset
 from lift_ros.training.picture_batches import Changes, PictureBatches
 from lift_ros.training.runs import load_runs
 
-TINY = {"updates": 4, "batch_size": 8, "hidden": (32, 32), "maps": (4, 4), "action_samples": 2, "held_out": 0.0}
+TINY = {
+    "lessons": 4,
+    "updates": 4,
+    "picture_batch": 8,
+    "batch_size": 8,
+    "hidden": (32, 32),
+    "maps": (4, 4),
+    "action_samples": 2,
+    "held_out": 0.0,
+}
 
 
 def tunnel(**sections: Any) -> Scenario:
@@ -133,74 +140,20 @@ def test_numpy_encodes_as_torch_does(plan: EncoderPlan) -> None:
     assert ours.read(ours.features(pictures)) == pytest.approx(theirs, abs=2e-5)
 
 
-def test_cql_tells_how_its_losses_change_with_what_is_observed() -> None:
-    case = Sized(TrainingOptions(hidden=(8, 8), batch_size=6, action_samples=2, anchor=2.0, tau=0.0), 3, 2)
-    batch = random_batch(case, 3)
-    ours, before = CQL(case.options, 3, 2, slopes=True), CQL(case.options, 3, 2)
-    noise = before.draw_noise()
-    losses = ours.update(batch, noise)
-    seen = batch.observations.clone().requires_grad_()
-    _critic_loss(before, batch, noise, seen, losses.alpha).backward()
-    _actor_loss(before, ours, batch, noise, seen).backward()
-    assert ours.slopes is not None and seen.grad is not None
-    assert ours.slopes.numpy() == pytest.approx(seen.grad.numpy(), abs=1e-5)
-
-
-def _dense(layers: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
-    for number, layer in enumerate(layers):
-        values = (torch.relu(values) if number else values) @ layer[:-1] + layer[-1]
-    return values
-
-
-def _critic_loss(cql: CQL, batch: Any, noise: Any, seen: torch.Tensor, alpha: float) -> torch.Tensor:
-    """The critics' loss, in which observations count for their own inputs alone, as d3rlpy has it."""
-    with torch.no_grad():
-        mean, log_std = _dense(cql.actor.layers, torch.stack([batch.observations, batch.next_observations])).chunk(
-            2, -1
-        )
-        raw = mean[:, :, None] + log_std.exp()[:, :, None] * noise.both
-        density = torch.distributions.Normal(mean[:, :, None], log_std.exp()[:, :, None]).log_prob(raw)
-        chosen = torch.tanh(raw)
-        logs = (density - torch.log(1 - chosen.square() + 1e-12)).sum(-1)
-        actions = torch.cat([chosen[0], chosen[1], noise.uniform], dim=1)
-        uniform = torch.full(noise.uniform.shape[:2], -2 * np.log(2.0))
-        probabilities = torch.cat([logs[0], logs[1], uniform], dim=1)
-        following = torch.cat([batch.next_observations, torch.tanh(mean[1])], dim=1)
-        target = torch.stack([_dense(critic.target.layers, following)[:, 0] for critic in cql.critics]).amin(dim=0)
-        wanted = batch.rewards + 0.99 * target * (1 - batch.terminals)
-    total = torch.zeros(())
-    for critic in cql.critics:
-        of_data = _dense(critic.online.layers, torch.cat([seen, batch.actions], dim=1))[:, 0]
-        repeated = seen[:, None].expand(-1, actions.shape[1], -1)
-        sampled = _dense(critic.online.layers, torch.cat([repeated, actions], dim=2))[:, :, 0] - probabilities
-        conservative = (sampled.logsumexp(dim=1) - of_data).mean()
-        total = total + (of_data - wanted).square().mean() + alpha * 5.0 * conservative
-    return total
-
-
-def _actor_loss(before: CQL, after: CQL, batch: Any, noise: Any, seen: torch.Tensor) -> torch.Tensor:
-    """The actor's loss, in which observations count for the actor's inputs alone; critics have made their step."""
-    mean, log_std = _dense(before.actor.layers, seen).chunk(2, -1)
-    raw = mean + log_std.exp() * noise.actor
-    action = torch.tanh(raw)
-    density = torch.distributions.Normal(mean, log_std.exp()).log_prob(raw) - torch.log(1 - action.square() + 1e-12)
-    fixed = batch.observations
-    values = [_dense(critic.online.layers, torch.cat([fixed, action], dim=1))[:, 0] for critic in after.critics]
-    temperature = float(np.exp(after.log_temperature.value))
-    weights = 1.09 / (batch.aims.square().sum(dim=1) + 0.09)
-    pull = 2.0 * (weights * (torch.tanh(mean) - batch.aims).square().sum(dim=1)).mean()
-    return (temperature * density.sum(-1) - torch.stack(values).amin(dim=0)).mean() + pull
-
-
-def test_a_resumed_training_ends_as_an_uninterrupted_one(tmp_path: Path, episodes: list[Episode]) -> None:
+@pytest.mark.parametrize("stopped_after", [3, 4, 6])
+def test_a_resumed_training_ends_as_an_uninterrupted_one(
+    tmp_path: Path, episodes: list[Episode], stopped_after: int
+) -> None:
     scenario = tunnel()
-    chosen = options(scenario, updates=6)
+    chosen = options(scenario, lessons=4, updates=5)
     whole = train(episodes, chosen, action_radius=0.3, scenario=scenario, threads=1)
     path = tmp_path / "m.safetensors"
     count = iter(range(100))
-    train(episodes, chosen, action_radius=0.3, out=path, scenario=scenario, threads=1, stop=lambda: next(count) == 2)
+    enough = {"stop": lambda: next(count) == stopped_after - 1}
+    stopped = train(episodes, chosen, action_radius=0.3, out=path, scenario=scenario, threads=1, **enough)
+    assert (stopped.updates, stopped.complete, stopped.drives) == (stopped_after, False, stopped_after > 4)
     resumed = train(episodes, chosen, action_radius=0.3, out=path, scenario=scenario, threads=1, resume=True)
-    assert resumed.policy.hash == whole.policy.hash
+    assert resumed.policy.hash == whole.policy.hash and resumed.updates == 9 and resumed.complete
 
 
 def test_runs_tell_what_models_see_of_them(tmp_path: Path, episodes: list[Episode]) -> None:
