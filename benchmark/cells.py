@@ -45,7 +45,7 @@ NOT_MEASURED = ("guard", "units", "sees", "picture")
 NOTHING_SAID = (("anchor_to", None),)  # keys of training that came later
 NO_PICTURES = (("picture_size", 0), ("cameras", 1))  # parameters of plants
 OF_PICTURES = (  # options that nobody heeds who sees no picture
-    *("maps", "readout", "grid", "lessons", "picture_batch", "shift", "jitter", "pixel_noise"),
+    *("maps", "readout", "grid", "lessons", "eyes", "picture_batch", "shift", "jitter", "pixel_noise"),
     *("encoder_learning_rate", "picture_memory"),
 )
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)
@@ -204,7 +204,7 @@ def compute(cell: Cell, folder: Path, effort: Effort) -> dict[str, Any]:
     policy: Policy
     patience = None
     if cell.method in METHODS:
-        recorded = recorded_runs(scenario, cell.seed, METHODS[cell.method].lifted, folder, effort)
+        recorded = Recordings(scenario, cell.seed, folder, effort).load(METHODS[cell.method].lifted)
         policy, seconds = trained(recorded, scenario, training_options(cell), effort)
         facts |= {"collection": _collection(recorded.arrays), "training_cpu_seconds": round(seconds, 2)}
     else:
@@ -223,33 +223,53 @@ def with_effort(scenario: Scenario, effort: Effort) -> Scenario:
 
 
 def trained(
-    recorded: RecordedRuns, scenario: Scenario, options: TrainingOptions, effort: Effort
+    recorded: RecordedRuns,
+    scenario: Scenario,
+    options: TrainingOptions,
+    effort: Effort,
+    eyes: LearnedPolicy | None = None,
 ) -> tuple[LearnedPolicy, float]:
-    """Return the policy and the processor time of its training."""
+    """Return the policy and the processor time of its training; `eyes` is a model whose encoder is taken."""
     if effort.updates is not None:
         options = options.replaced({"updates": effort.updates, "lessons": effort.updates})
     started = time.process_time()
-    policy = train(recorded, options, action_radius=scenario.action_radius, threads=1).policy
+    policy = train(recorded, options, action_radius=scenario.action_radius, threads=1, eyes=eyes).policy
     return policy, time.process_time() - started
 
 
-def recorded_runs(scenario: Scenario, seed: int, lifted: bool, folder: Path, effort: Effort) -> RecordedRuns:
-    """Return the episodes of the logging policy, those after the first ones augmented if `lifted`.
+class Recordings:
+    """Episodes of the logging policy, and others of which those after the first ones are augmented.
 
     Both kinds begin with the same episodes, on which the augmentor is trained, and go on in the same contexts.
     """
-    settings = scenario.collection
-    place = folder / hashlib.sha256(f"{scenario.name} {seed}".encode()).hexdigest()[:16]
-    first, rest = place / "first", place / ("lifted" if lifted else "plain")
-    if not first.exists():
-        _record(first, scenario, settings.train_after, seed)
-    if not rest.exists():
-        augmentor = None
-        if lifted:
-            augmentor, _ = trained(load_runs([first]), scenario, preset("fast", scenario, seed=seed), effort)
-        later = derive_seed(seed, "episodes after the first")
-        _record(rest, scenario, settings.episodes - settings.train_after, later, augmentor)
-    return load_runs([first, rest])
+
+    def __init__(self, scenario: Scenario, seed: int, folder: Path, effort: Effort) -> None:
+        self._scenario, self._seed, self._effort = scenario, seed, effort
+        self._place = folder / hashlib.sha256(f"{scenario.name} {seed}".encode()).hexdigest()[:16]
+        self._augmentor: tuple[LearnedPolicy, float] | None = None
+
+    def augmentor(self) -> tuple[LearnedPolicy, float]:
+        """Return the policy that was trained on the first episodes, and the processor time of its training."""
+        if self._augmentor is None:
+            options = preset("fast", self._scenario, seed=self._seed)
+            self._augmentor = trained(load_runs([self._first()]), self._scenario, options, self._effort)
+        return self._augmentor
+
+    def load(self, lifted: bool) -> RecordedRuns:
+        """Return all episodes, recorded where they are not there yet."""
+        settings = self._scenario.collection
+        rest = self._place / ("lifted" if lifted else "plain")
+        if not rest.exists():
+            augmentor = self.augmentor()[0] if lifted else None
+            later = derive_seed(self._seed, "episodes after the first")
+            _record(rest, self._scenario, settings.episodes - settings.train_after, later, augmentor)
+        return load_runs([self._first(), rest])
+
+    def _first(self) -> Path:
+        first = self._place / "first"
+        if not first.exists():
+            _record(first, self._scenario, self._scenario.collection.train_after, self._seed)
+        return first
 
 
 def _record(run: Path, scenario: Scenario, episodes: int, seed: int, augmentor: Policy | None = None) -> None:

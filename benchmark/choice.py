@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmark.cells import STEPS, Effort, Variation, recorded_runs, trained, vary, with_effort
+from benchmark.cells import STEPS, Effort, Recordings, Variation, trained, vary, with_effort
 from benchmark.results import ONE_THREAD, QUICK
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.array_types import FloatArray
@@ -121,7 +121,7 @@ def measure(name: str, seed: int, compared: Mapping[str, Mapping[str, Any]], eff
     if seed == SEEDS[0]:
         note(DIRECT, converge(scenario, yardsticks(scenario)[DIRECT], seeds, steps=STEPS), 0.0)
     with tempfile.TemporaryDirectory() as folder:
-        recorded = recorded_runs(scenario, seed, False, Path(folder), effort)
+        recorded = Recordings(scenario, seed, Path(folder), effort).load(lifted=False)
         for candidate, changes in compared.items():
             policy, seconds = _train(recorded, scenario, seed, changes, effort)
             note(candidate, converge(scenario, policy, seeds, steps=STEPS), seconds)

@@ -162,7 +162,7 @@ TRAINING_KEYS = {
     "lessons": Key(
         int,
         None,
-        low=1,
+        low=0,
         high=MOST,
         optional=True,
         meaning="Number of updates that teach an encoder of pictures to see, before actor and critics learn.",

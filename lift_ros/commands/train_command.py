@@ -14,6 +14,7 @@ from lift_ros.configuration import MOST, Key, check_value
 from lift_ros.console import fold, for_programs, print_warning
 from lift_ros.errors import UserError
 from lift_ros.evaluation.foresight import Foresight, Outlook
+from lift_ros.policies.learned import load_model
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.training.earlier import find_earlier
@@ -44,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-every", type=int, default=_CHECKPOINT_EVERY, metavar="N", help="updates (default: %(default)s)"
     )
+    parser.add_argument(
+        "--eyes",
+        type=Path,
+        metavar="MODEL",
+        help="take the encoder of pictures of this model, to spare its lessons",
+    )
     parser.add_argument("--resume", action="store_true", help="continue the interrupted training of this model")
     parser.add_argument("--force", action="store_true", help="write over a model of another training")
     parser.add_argument(
@@ -62,6 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     if scenario is not None:
         _check_sizes(scenario, recorded)
     options = make_options(arguments, scenario or recorded.scenario)
+    eyes = None if arguments.eyes is None else load_model(arguments.eyes)
+    if eyes is not None:
+        options = options.with_eyes(eyes.hash)
     radius = arguments.action_radius or (scenario or recorded).action_radius
     if radius is None:
         raise UserError("the run does not tell the action radius; give it with --action-radius or name a --scenario")
@@ -86,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
                     action_radius=radius,
                     progress=not arguments.json,
                     judge=judge,
+                    eyes=eyes,
                     judge_every=arguments.evaluate_every or max(1, total // _JUDGEMENTS),
                     stop=lambda: interrupts.requested,
                     **{name: getattr(arguments, name) for name in _PASSED_ON},

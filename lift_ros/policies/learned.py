@@ -64,6 +64,7 @@ class LearnedPolicy:
         self.inputs = self._inputs(left)
         self._as_given = not (self.inputs.is_scaled or self.inputs.switches.size)
         self.preprocessing, self.encoder = self._eyes(left)
+        self.encoder_tensors = {name: tensors[name] for name in tensors.keys() - left.keys() if name != REFERENCE}
         seen = self.inputs.size + (0 if self.encoder is None else self.encoder.plan.outputs)
         # Weights as (inputs, outputs) and biases, in order; all but the last are followed by ReLU.
         self.actor_layers = self._network(left, "actor", seen, self.action_size)

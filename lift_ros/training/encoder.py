@@ -31,6 +31,15 @@ class TorchEncoder:
         layers, count = self._layers(flat), len(self.plan.maps)
         return name_layers("encoder", layers[:count]) | name_layers("readout", layers[count:])
 
+    @torch.no_grad()
+    def take(self, tensors: Tensors) -> None:
+        """Fill the values from tensors under the names of the model file."""
+        count = len(self.plan.maps)
+        for number, (weight, bias) in enumerate(self._layers(self.values)):
+            name = f"encoder.{number}" if number < count else f"readout.{number - count}"
+            weight.copy_(torch.from_numpy(tensors[f"{name}.weight"].copy()))
+            bias.copy_(torch.from_numpy(tensors[f"{name}.bias"].copy()))
+
     def read(self, features: torch.Tensor, flat: torch.Tensor) -> torch.Tensor:
         """Return what networks are given for features, one per row."""
         for number, (weight, bias) in enumerate(self._layers(flat)[len(self.plan.maps) :]):

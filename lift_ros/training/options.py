@@ -85,6 +85,7 @@ class TrainingOptions:
     )
     lessons: int = 2000
     picture_batch: int = _option(64, "Pictures per lesson, and per update of d3rlpy's algorithms.", low=1, high=65536)
+    eyes: str = _option("", "Hash of the model whose encoder is taken instead of lessons; `lift train --eyes` sets it.")
     jitter: float = 0.0
     shift: int = 0
     pixel_noise: float = _option(0.02, "Deviation of noise on pixels; from black to white is 2.", low=0, high=1)
@@ -118,6 +119,10 @@ class TrainingOptions:
     def total_updates(self, *, pictures: bool) -> int:
         """Return how many updates make a whole training, of runs with pictures that are learned from or without."""
         return self.updates + (self.lessons if pictures and self.algorithm in OURS else 0)
+
+    def with_eyes(self, model_hash: str) -> TrainingOptions:
+        """Return these options for a training that takes the encoder of a model, which spares the lessons."""
+        return dataclasses.replace(self, lessons=0, eyes=model_hash)
 
     def replaced(self, changes: Mapping[str, Any]) -> TrainingOptions:
         """Return these options with changes; names that belong to no field go to `extra`."""

@@ -15,8 +15,10 @@ import torch
 from torch.nn import functional
 
 from lift_ros.array_types import BoolArray, Float32Array
+from lift_ros.errors import UserError
 from lift_ros.policies.coverage import fit_coverage
 from lift_ros.policies.encoder import EncoderPlan
+from lift_ros.policies.learned import LearnedPolicy
 from lift_ros.policies.model_file import Tensors
 from lift_ros.policies.preprocessing import Preprocessing
 from lift_ros.seeds import generator
@@ -82,11 +84,16 @@ class PictureLearner(Learner):
         threads: int,
         pictures: PictureBatches,
         lesson: Lesson,
+        eyes: LearnedPolicy | None = None,
     ) -> None:
         super().__init__(torch.Generator().manual_seed(options.seed), options)
         self._pictures, self._lesson = pictures, lesson
         self.plan = make_plan(options, pictures.preprocessing, action_size)
         self._encoder = TorchEncoder(self.plan, self._random)
+        if eyes is not None:
+            self._encoder.take(_fitting_tensors(eyes, self.plan, pictures.preprocessing))
+        elif not options.lessons:
+            raise UserError("lessons is 0; allowed: at least 1, or a model whose encoder is taken (lift train --eyes)")
         places = 0 if lesson.places is None else lesson.places.shape[1]
         # A readout of places that serves the lesson alone: a model file has no need of it.
         self._tutor = torch.zeros(places, self.plan.features + 1)
@@ -220,6 +227,19 @@ class PictureLearner(Learner):
 
 def _beside(seen: Float32Array, values: Float32Array) -> Float32Array:
     return np.concatenate([seen, values], axis=1)
+
+
+def _fitting_tensors(eyes: LearnedPolicy, plan: EncoderPlan, preprocessing: Preprocessing) -> Tensors:
+    """Return the encoder of a model under the names of its file; refuses one that was made for other pictures."""
+    if eyes.encoder is None or eyes.preprocessing is None:
+        raise UserError(f"eyes cannot be taken from a model that sees {eyes.sight}; choose one that sees pictures")
+    theirs, ours = (each.description() for each in (eyes.preprocessing, preprocessing))
+    if eyes.encoder.plan != plan or theirs != ours:
+        raise UserError(
+            "eyes cannot be taken from a model with another encoder or other pictures: it has "
+            f"{eyes.encoder.plan.as_dict()} and {theirs}, wanted are {plan.as_dict()} and {ours}"
+        )
+    return eyes.encoder_tensors
 
 
 def _inner_learner(options: TrainingOptions, inputs: int, action_size: int, threads: int) -> CQLLearner | CloneLearner:

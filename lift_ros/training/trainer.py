@@ -78,15 +78,19 @@ def train(
     stop: Callable[[], bool] | None = None,
     tensorboard: str | Path | None = None,
     scenario: Scenario | None = None,
+    eyes: LearnedPolicy | None = None,
 ) -> TrainingResult:
     """Train on what `load_runs` gave, or on episodes in memory, write the model to `out` where given, and return it.
 
     `stop` is asked after every update; once it says yes, the training ends with a usable model and, with `out`,
     a checkpoint from which `resume` continues to the very result of an uninterrupted training. With a `judge`
     every `judge_every` updates are measured and the best model is kept beside the last. What the model is to see of
-    episodes in memory is what `scenario` says; runs know it themselves.
+    episodes in memory is what `scenario` says; runs know it themselves. Where models see pictures, `eyes` is one whose
+    encoder is taken as it is, which spares the lessons.
     """
     options = TrainingOptions() if options is None else options
+    if eyes is not None:
+        options = options.with_eyes(eyes.hash)
     if resume and out is None:
         raise UserError("resume needs the model file `out`, next to which the checkpoint lies")
     if isinstance(episodes, RecordedRuns):
@@ -119,7 +123,9 @@ def train(
         if preprocessing is not None and data.picture_rows is not None:
             store = stack.enter_context(closing(_open_pictures(episodes, preprocessing, options, progress)))
             pictures = PictureBatches(store, data.picture_rows, preprocessing, Changes.of(options))
-        run = _Run(data, motion, options, action_radius, sources, scenario, threads, path, tensorboard, sight, pictures)
+        run = _Run(
+            data, motion, options, action_radius, sources, scenario, threads, path, tensorboard, sight, pictures, eyes
+        )
         stack.callback(run.close)
         if resume:
             run.resume()
@@ -152,6 +158,7 @@ class _Run:
         tensorboard: str | Path | None,
         sight: Sight,
         pictures: PictureBatches | None,
+        eyes: LearnedPolicy | None,
     ) -> None:
         self._options = options
         self._sight, self._pictures = sight, pictures
@@ -188,7 +195,7 @@ class _Run:
         torch.manual_seed(options.seed)
         known = np.repeat(data.arrived, np.diff(data.offsets))
         lesson = Lesson(self._sampler.ways_left() / np.float32(self._action_radius), known, data.places)
-        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures, lesson)
+        self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures, lesson, eyes)
         facts = data.facts()
         self._motion = motion
         self._data = {**facts, "labelled": data.labelled, "left_out": data.left_out}
@@ -349,9 +356,13 @@ def _make_learner(
     threads: int,
     pictures: PictureBatches | None,
     lesson: Lesson,
+    eyes: LearnedPolicy | None,
 ) -> Learner:
     if pictures is not None and options.algorithm in OURS:
-        return PictureLearner(options, inputs, action_size, threads, pictures, lesson)
+        return PictureLearner(options, inputs, action_size, threads, pictures, lesson, eyes)
+    if eyes is not None:
+        reason = f"{options.algorithm} has an encoder of its own" if pictures is not None else "models see no pictures"
+        raise UserError(f"eyes cannot be taken from a model: {reason}; leave them out")
     if options.algorithm == "CQL":
         return CQLLearner(options, inputs, action_size, threads)
     if options.algorithm == "clone":

@@ -54,6 +54,14 @@ def test_the_same_training_is_known_again_and_another_one_is_spared(
     assert "not of this training" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_model_lends_its_eyes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["train", str(folder / "run"), "--out", str(folder / "clone.safetensors"), "--algorithm", "clone", *TINY]
+    assert main([*asked, "--eyes", str(folder / "m.safetensors")]) == 0
+    assert main([*asked, "--eyes", str(folder / "m.safetensors")]) == 0  # it is known again
+    assert main(asked) == 2
+    assert "not of this training" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_model_of_pictures_does_not_drive_a_plant_without(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(folder / "m.safetensors"), "--scenario", "po-blend-d2", "--contexts", "1"]) == 2
     assert "sees image, but po-blend-d2 shows values" in " ".join(capsys.readouterr().err.split())

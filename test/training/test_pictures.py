@@ -156,6 +156,42 @@ def test_a_resumed_training_ends_as_an_uninterrupted_one(
     assert resumed.policy.hash == whole.policy.hash and resumed.updates == 9 and resumed.complete
 
 
+def test_eyes_are_taken_from_a_model_as_they_are(episodes: list[Episode]) -> None:
+    scenario = tunnel()
+    first = train(episodes, options(scenario), action_radius=0.3, scenario=scenario).policy
+    chosen = options(scenario, algorithm="clone", seed=5)
+    made = train(episodes, chosen, action_radius=0.3, scenario=scenario, eyes=first)
+    assert made.updates == chosen.updates and made.complete
+    assert {name: tensor.tobytes() for name, tensor in made.policy.encoder_tensors.items()} == {
+        name: tensor.tobytes() for name, tensor in first.encoder_tensors.items()
+    }
+    kept = made.policy.description["training"]["options"]
+    assert (kept["lessons"], kept["eyes"]) == (0, first.hash)
+
+
+def test_eyes_that_do_not_fit_are_refused(episodes: list[Episode]) -> None:
+    scenario = tunnel()
+    first = train(episodes, options(scenario), action_radius=0.3, scenario=scenario).policy
+
+    def train_with(changes: dict[str, Any], plant: Scenario = scenario, eyes: Any = first) -> None:
+        train(episodes, options(plant, **changes), action_radius=0.3, scenario=plant, eyes=eyes)
+
+    with pytest.raises(UserError, match="another encoder or other pictures"):
+        train_with({"maps": (4, 6)})
+    with pytest.raises(UserError, match="another encoder or other pictures"):
+        train_with({}, tunnel(picture={"size": [16, 16], "range": [-0.5, 0.5]}))
+    with pytest.raises(UserError, match="IQL has an encoder of its own"):
+        train_with({"algorithm": "IQL"})
+    with pytest.raises(UserError, match="models see no pictures"):
+        train_with({}, tunnel(sees={"augmentor": "values"}))
+    blind = tunnel(sees={"augmentor": "values"})
+    seeing_values = train(episodes, options(blind), action_radius=0.3, scenario=blind).policy
+    with pytest.raises(UserError, match="a model that sees values; choose one that sees pictures"):
+        train_with({}, eyes=seeing_values)
+    with pytest.raises(UserError, match="lessons is 0; allowed: at least 1"):
+        train_with({"lessons": 0}, eyes=None)
+
+
 def test_runs_tell_what_models_see_of_them(tmp_path: Path, episodes: list[Episode]) -> None:
     scenario = tunnel()
     _write(tmp_path / "run", scenario, episodes)
