@@ -53,6 +53,7 @@ class Refusal(IntEnum):
     INTERRUPTED = 6  # the move before did not end by itself; only a reset knows where the plant is
     UNKNOWN_EPISODE = 7  # it was not reset for this episode, or has been started anew since
     OTHER_ARBITER = 8  # it listens to somebody else
+    HARDWARE_FAULT = 9  # something of the hardware failed; a person has to look at it and to reset the fault
 
 
 class Drop(Enum):

@@ -11,8 +11,9 @@ The contract with its owner (the arbiter node):
 - Before the first move of an episode nothing is lost by waiting: a silent plant is told again and a policy without an
   answer asked again, for ever. After it they have their deadlines. The recorder has none: no unrecorded step is made.
 - An augmentor that missed its deadline is asked on but not waited for, until it says something.
-- An emergency stop pauses the run. After an episode that was aborted before its first move the next waits, twice as
-  long each time, so that neither empty episodes pile up nor a passing trouble ends the run.
+- An emergency stop pauses the run, and so does a fault of the plant. After an episode that was aborted before its first
+  move the next waits, twice as long each time, so that neither empty episodes pile up nor a passing trouble ends the
+  run.
 - The recorder says which number is free. If it fails or begins anew, the episode under way is given up without a record
   of its end: the recorder has closed it on its side already.
 """
@@ -108,6 +109,10 @@ _WAITING = {
     Party.AUGMENTOR: Situation.WAITING_FOR_MODEL,
     Party.RECORDER: Situation.WAITING_FOR_RECORDER,
 }
+_WANTS_A_PERSON = {  # refusals of the plant after which a run waits until somebody resumes it
+    exchange.Refusal.EMERGENCY_STOP: "The emergency stop was pressed.",
+    exchange.Refusal.HARDWARE_FAULT: "The plant has a fault.",
+}
 _RESTING = {
     Wish.RUN: Situation.WAITING_FOR_RECORDER,
     Wish.PAUSE: Situation.PAUSED,
@@ -174,8 +179,8 @@ class RunControl:
     # What each event means to the run -------------------------------------------------------------------------------
 
     def _take_observation(self, observation: exchange.Observation) -> list[RunInstruction]:
-        if observation.refusal is exchange.Refusal.EMERGENCY_STOP and observation.episode == self.arbiter.episode:
-            self._pause("The emergency stop was pressed.")
+        if observation.refusal in _WANTS_A_PERSON and observation.episode == self.arbiter.episode:
+            self._pause(_WANTS_A_PERSON[observation.refusal])
         return self._feed(observation)
 
     def _take_proposal(self, proposal: exchange.Proposal) -> list[RunInstruction]:

@@ -114,6 +114,7 @@ _SCENARIO = _fixed(
 
 _PLANT = (
     _seconds("watchdog", 1.0, "hold when an episode is under way and no command came for so long", 0.02, 3600.0),
+    _seconds("move_limit", 60.0, "a move that takes longer has stalled, which is a fault", 0.02, 86400.0),
     _fixed("frame_id", "world", "name", "frame of the positions in observations"),
 )
 

@@ -26,6 +26,7 @@ PAUSE = "pause"
 RESUME = "resume"
 STOP = "stop"
 EMERGENCY_STOP = "emergency_stop"
+RESET_FAULT = "reset_fault"
 
 
 def quality(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:

@@ -27,6 +27,7 @@ class Status(Enum):
     HOLDING = (_WARN, "No command came within the watchdog time, so the plant holds its position.")
     HELD = (_OK, "The plant holds its position because it was told to.")
     EMERGENCY_STOP = (_ERROR, "The emergency stop is latched and every command is refused until it is released.")
+    FAULT = (_ERROR, "The hardware has a fault, and every command is refused until the service reset_fault is called.")
     # policies
     SERVING = (_OK, "Queries are answered.")
     NO_MODEL = (_OK, "There is no model yet, so queries are answered without a proposal.")

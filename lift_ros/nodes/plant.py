@@ -1,19 +1,21 @@
-"""The base of every plant node, simulated or real: safety, numbering of commands and the watchdog.
+"""The base of every plant node, simulated or real: safety, numbering of commands, the watchdog and faults.
 
 For hardware derive from `PlantNode` and write `begin`, `move`, `read` and `hold`; `switch_on` too where there is
-something to connect to, and `moving` if a move takes time. What the plant can do stands in the scenario alone, which
-the parameter `scenario` names. docs/your-own-rig.md has an example to copy.
+something to connect to, `moving` if a move takes time, and `recover` if faults can be mended. An exception in any of
+them is a fault: the plant is held, says so, and refuses everything until a person calls `reset_fault`. What the plant
+can do stands in the scenario alone, which the parameter `scenario` names. docs/your-own-rig.md has an example to copy.
 """
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Refusal, Reset
@@ -28,15 +30,21 @@ from lift_ros.nodes.senders import ANYONE, Roles
 from lift_ros.positioning.problem import Limits, Observed
 from lift_ros.scenario import Scenario, load_scenario
 
-MOTION_POLL_SECONDS = 0.002
 WATCHDOG_CHECKS = 10  # in one watchdog time
 _EMPTY = np.empty(0)
+_T = TypeVar("_T")
 # One arbiter commands; to hold is safe, whoever wants it.
 COMMANDERS = Roles(of=lambda command: ANYONE if isinstance(command, Hold) else None)
 
 
+class _Failed(Exception):
+    """What a plant was asked for failed, and its fault is latched by now."""
+
+
 class PlantNode(LiftNode):
     """Executes the commands of one arbiter in their order, each once, and refuses what is unsafe."""
+
+    poll_seconds: ClassVar[float] = 0.002  # between two looks whether a move is done; a serial line wants more
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -50,12 +58,14 @@ class PlantNode(LiftNode):
         self._over = True
         self._interrupted = False  # a move did not end by itself, so that nobody knows where the plant is
         self._stopped = False
+        self._fault = ""  # latched; why nothing moves any more
         self._heard_ns = time.monotonic_ns()
         self._publisher = self.create_publisher(msg.Observation, qos.OBSERVATION, qos.LOOP)
         self._view = None if self.limits.picture is None else PictureView(self, self.value("frame_id"))
         self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command, roles=COMMANDERS)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
-        self._motion_timer = self.every(MOTION_POLL_SECONDS, self._check_motion)
+        self.create_service(Trigger, qos.RESET_FAULT, self._on_reset_fault)
+        self._motion_timer = self.every(self.poll_seconds, self._check_motion)
         self._motion_timer.cancel()
         self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
         self.set_status(Status.READY)
@@ -101,6 +111,9 @@ class PlantNode(LiftNode):
     def hold(self) -> None:
         """Stop and stay; may be called at any time, also while moving and more than once."""
 
+    def recover(self) -> None:
+        """Make the hardware usable again after a fault, for example connect anew; raises where it is not."""
+
     def _say_that_it_is_up(self) -> None:
         limits, place = self.limits, self.place
         self.get_logger().info(
@@ -122,8 +135,8 @@ class PlantNode(LiftNode):
                 self._hold(Status.HELD)
 
     def _on_reset(self, command: Reset) -> None:
-        if self._stopped:
-            self._refuse(command, Refusal.EMERGENCY_STOP)
+        if self._stopped or self._fault:
+            self._refuse(command, Refusal.EMERGENCY_STOP if self._stopped else Refusal.HARDWARE_FAULT)
             return
         if command == self._reset and not self._interrupted and self._executed == 0:
             if self._under_way == command:
@@ -131,14 +144,13 @@ class PlantNode(LiftNode):
             if self._under_way is None and self._last is not None and not self._over:
                 self._repeat()
                 return
-        if self._under_way is not None:
-            self.hold()
+        if self._under_way is not None and not self._stand_still():
+            self._refuse(command, Refusal.HARDWARE_FAULT)
+            return
         self._reset, self._executed, self._over, self._interrupted = command, 0, False, False
         self._last = None
         self.diagnostics.count("episodes")
-        self._set_out(command)
-        self.begin(command.seed)
-        self._check_motion()
+        self._set_out(command, lambda: self.begin(command.seed))
 
     def _on_move(self, command: Move) -> None:
         if self._reset is None or (command.run, command.episode) != (self._reset.run, self._reset.episode):
@@ -148,7 +160,8 @@ class PlantNode(LiftNode):
         elif command.step == self._executed - 1 and self._last is not None:
             self._repeat()
         elif self._interrupted:
-            self._refuse(command, Refusal.EMERGENCY_STOP if self._stopped else Refusal.INTERRUPTED)
+            fault = Refusal.HARDWARE_FAULT if self._fault else Refusal.INTERRUPTED
+            self._refuse(command, Refusal.EMERGENCY_STOP if self._stopped else fault)
         elif command.step != self._executed or self._last is None or self._over:
             self.drop("command of another step", f"{command.step}, not {self._executed}")
         else:
@@ -159,24 +172,29 @@ class PlantNode(LiftNode):
         if refusal is not Refusal.NONE:
             self._refuse(command, refusal)
             return
-        self._set_out(command)
-        self.move(command.action)
-        self._check_motion()
+        self._set_out(command, lambda: self.move(command.action))
 
-    def _set_out(self, command: Reset | Move) -> None:
+    def _set_out(self, command: Reset | Move, go: Callable[[], None]) -> None:
         self._under_way = command
         self._began_ns = time.monotonic_ns()
         self.set_status(Status.MOVING)
+        try:
+            self._try("begin" if isinstance(command, Reset) else "move", go)
+        except _Failed:
+            return
+        self._check_motion()
 
     def _check_motion(self) -> None:
         command = self._under_way
         if command is None:
             self._motion_timer.cancel()
             return
-        if self.moving():
-            self._heard_ns = time.monotonic_ns()  # the watchdog bounds the silence of others, not our own moves
-            if self._motion_timer.is_canceled():
-                self._motion_timer.reset()
+        try:
+            if self._try("moving", self.moving):
+                self._wait_for(command)
+                return
+            observed = self._try("read", self.read)
+        except _Failed:
             return
         self._motion_timer.cancel()
         self._under_way = None
@@ -184,7 +202,68 @@ class PlantNode(LiftNode):
         self._executed += isinstance(command, Move)
         self.diagnostics.count("commands")
         self.diagnostics.latency("move", self._heard_ns - self._began_ns)
-        self._answer(command, self.read())
+        self._answer(command, observed)
+
+    def _wait_for(self, command: Reset | Move) -> None:
+        """Look again in a moment, unless the move has stalled; the way to a start may take a person's time."""
+        now, limit = time.monotonic_ns(), self.value("move_limit")
+        if isinstance(command, Move) and now - self._began_ns > limit * 1e9:
+            self._latch(f"move {command.step} of episode {command.episode} did not end within move_limit, {limit:g} s")
+            return
+        self._heard_ns = now  # the watchdog bounds the silence of others, not our own moves
+        if self._motion_timer.is_canceled():
+            self._motion_timer.reset()
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    def _try(self, deed: str, action: Callable[[], _T]) -> _T:
+        """Return what the hardware answers; what it raises becomes a fault, and the node lives on."""
+        try:
+            return action()
+        except Exception as error:  # a driver may raise anything
+            self._latch(f"{deed}: {error or type(error).__name__}")
+            raise _Failed from error
+
+    def _latch(self, fault: str) -> None:
+        """Hold, refuse what was under way, and everything from now on until the fault is reset."""
+        command, self._under_way = self._under_way, None
+        self._motion_timer.cancel()
+        first = not self._fault
+        self._fault = self._fault or fault
+        self._over = self._interrupted = True  # whatever was under way begins anew
+        self.diagnostics.count("faults")
+        if first:
+            self.get_logger().error(f"fault of the hardware: {fault}; mend it, then call {qos.RESET_FAULT}")
+            self._stand_still()
+        self._set_status_at_rest()
+        if command is not None:
+            self._refuse(command, Refusal.HARDWARE_FAULT)
+
+    def _set_status_at_rest(self) -> None:
+        status = Status.EMERGENCY_STOP if self._stopped else Status.FAULT if self._fault else Status.READY
+        self.set_status(status, self._fault)
+
+    def _stand_still(self) -> bool:
+        """Hold and return whether that went well; where even that fails, it is a fault."""
+        try:
+            self.hold()
+        except Exception as error:  # a driver may raise anything
+            self._latch(f"hold: {error or type(error).__name__}")
+            return False
+        return True
+
+    def _on_reset_fault(self, request: Any, response: Any) -> Any:
+        try:
+            if self._fault:
+                self.recover()
+        except Exception as error:  # a driver may raise anything
+            response.success, response.message = False, f"the fault stays: {error or type(error).__name__}"
+            return response
+        if self._fault:
+            self._fault = ""
+            self._set_status_at_rest()
+        response.success, response.message = True, "no fault; collecting goes on after a call of resume"
+        return response
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
@@ -222,10 +301,10 @@ class PlantNode(LiftNode):
     # --- holding ---------------------------------------------------------------------------------------------------
 
     def _hold(self, status: Status) -> None:
-        self.hold()
         self._interrupted |= self._under_way is not None
         self._under_way = None
-        if not self._stopped:
+        self._stand_still()
+        if not (self._stopped or self._fault):
             self.set_status(status)
 
     def _check_watchdog(self) -> None:
@@ -252,10 +331,10 @@ class PlantNode(LiftNode):
         else:
             self._over = self._interrupted = True  # whatever was under way begins anew
             response.message = "released; collecting goes on after a call of resume"
-        self.set_status(Status.EMERGENCY_STOP if self._stopped else Status.READY)
+        self._set_status_at_rest()
         response.success = True
         return response
 
     def close(self) -> None:
         """Leave the plant standing still."""
-        self.hold()
+        self._stand_still()

@@ -336,6 +336,14 @@ def test_an_emergency_stop_aborts_and_pauses() -> None:
     assert resets(rig(Wish.RUN)) == [1]
 
 
+def test_a_fault_of_the_plant_aborts_and_pauses() -> None:
+    rig = Rig().second_move()
+    rig.observe(0, 1, refusal=Refusal.HARDWARE_FAULT)
+    assert "hardware fault" in rig.recorded[0].reason
+    assert resets(rig.confirm(0, None)) == []
+    assert (rig.situation, rig.control.detail) == (Situation.PAUSED, "The plant has a fault.")
+
+
 def test_an_emergency_stop_of_another_episode_pauses_nothing() -> None:
     rig = Rig().second_move()
     rig.observe(5, 1, refusal=Refusal.EMERGENCY_STOP)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lone_node import Kept, lone_node
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Refusal, Reset
@@ -34,25 +34,39 @@ class Rig(PlantNode):
     def make_limits(self) -> Limits:
         self.deeds: list[str] = []
         self.busy = False
+        self.broken = ""  # which deed raises
         self.where = np.zeros(2)
         return Limits(2, 2, 0.3, 100, (np.full(2, -1.0), np.full(2, 1.0)))
 
+    def break_down(self, deed: str) -> None:
+        if self.broken == deed:
+            raise OSError("the cable is out")
+
     def begin(self, seed: int) -> None:
+        self.break_down("begin")
         self.deeds.append(f"begin {seed}")
         self.where = np.zeros(2)
 
     def move(self, action: Any) -> None:
+        self.break_down("move")
         self.deeds.append("move")
         self.where = self.where + action
 
     def moving(self) -> bool:
+        self.break_down("moving")
         return self.busy
 
     def read(self) -> Observed:
+        self.break_down("read")
         return Observed(values=self.where, position=self.where, terminated=bool(self.where[0] > 0.85))
 
     def hold(self) -> None:
         self.deeds.append("hold")
+        self.break_down("hold")
+
+    def recover(self) -> None:
+        self.deeds.append("recover")
+        self.break_down("recover")
 
 
 class Told:
@@ -231,6 +245,95 @@ def test_a_reset_that_was_held_is_made_anew(tell: Told) -> None:
     tell.rig.busy = False
     assert tell(Reset(4, 9)) == [(4, 0, 0)]
     assert tell.rig.deeds == ["begin 9", "hold", "begin 9"]
+
+
+FAULT = int(Refusal.HARDWARE_FAULT)
+
+
+def reset_fault(rig: Rig) -> Trigger.Response:
+    answer: Trigger.Response = rig._on_reset_fault(Trigger.Request(), Trigger.Response())
+    return answer
+
+
+@pytest.mark.parametrize("deed", ["move", "moving", "read"])
+def test_an_exception_of_the_hardware_is_a_fault_that_latches(tell: Told, deed: str) -> None:
+    tell(Reset(4, 9))
+    tell.rig.broken = deed
+    assert tell(Move(4, 0, ACTION)) == [(4, 0, FAULT)]
+    assert (tell.rig.diagnostics.status, tell.rig.diagnostics.detail) == (Status.FAULT, f"{deed}: the cable is out")
+    assert tell.rig.deeds[-1] == "hold"
+    tell.rig.broken, moved = "", tell.rig.deeds.count("move")
+    assert tell(Move(4, 0, ACTION), Reset(4, 9), Reset(5, 9)) == [(4, 0, FAULT), (4, 0, FAULT), (5, 0, FAULT)]
+    assert tell.rig.deeds.count("move") == moved and tell.rig.deeds.count("hold") == 1
+
+
+def test_a_fault_on_the_way_to_the_start_refuses_the_reset(tell: Told) -> None:
+    tell.rig.broken = "begin"
+    assert tell(Reset(4, 9)) == [(4, 0, FAULT)]
+    assert tell.rig.diagnostics.detail == "begin: the cable is out"
+
+
+def test_a_fault_is_reset_once_the_hardware_is_mended_and_only_a_new_episode_goes_on(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.broken = "read"
+    tell(Move(4, 0, ACTION))
+    tell.rig.broken = "recover"
+    answer = reset_fault(tell.rig)
+    assert not answer.success and answer.message == "the fault stays: the cable is out"
+    assert tell.rig.diagnostics.status is Status.FAULT
+    tell.rig.broken = ""
+    assert reset_fault(tell.rig).success and tell.rig.diagnostics.status is Status.READY
+    assert tell(Move(4, 0, ACTION)) == [(4, 0, int(Refusal.INTERRUPTED))]
+    assert tell(Reset(5, 9), Move(5, 0, ACTION)) == [(5, 0, 0), (5, 1, 0)]
+
+
+def test_to_reset_no_fault_does_nothing(tell: Told) -> None:
+    tell(Reset(4, 9), Move(4, 0, ACTION))
+    assert reset_fault(tell.rig).success and "recover" not in tell.rig.deeds
+    assert tell(Move(4, 1, ACTION)) == [(4, 2, 0)]
+
+
+def test_a_plant_that_cannot_even_hold_has_a_fault_and_is_asked_once(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy, tell.rig.broken = True, "hold"
+    assert tell(Move(4, 0, ACTION), Hold(4, 0)) == []
+    assert tell.rig.diagnostics.detail == "hold: the cable is out"
+    assert tell(Move(4, 0, ACTION)) == [(4, 0, FAULT)]
+    tell.rig._on_emergency_stop(SetBool.Request(data=True), SetBool.Response())
+    assert tell.rig.diagnostics.status is Status.EMERGENCY_STOP
+    tell.rig._on_emergency_stop(SetBool.Request(data=False), SetBool.Response())
+    assert tell.rig.diagnostics.status is Status.FAULT
+    tell.rig.close()  # as at the end of the process, cable in or out
+
+
+def test_a_reset_does_not_begin_where_the_move_before_cannot_be_held(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    tell(Move(4, 0, ACTION))
+    tell.rig.broken = "hold"
+    assert (5, 0, FAULT) in tell(Reset(5, 9))
+    assert "begin 9" in tell.rig.deeds and tell.rig.deeds.count("begin 9") == 1
+
+
+def test_a_move_that_does_not_end_is_a_fault(tell: Told) -> None:
+    tell(Reset(4, 9))
+    tell.rig.busy = True
+    assert tell(Move(4, 0, ACTION)) == []
+    tell.rig._began_ns -= 3600 * 10**9
+    tell.rig._check_motion()
+    assert tell() == [(4, 0, FAULT)]
+    assert tell.rig.diagnostics.detail == "move 0 of episode 4 did not end within move_limit, 60 s"
+    assert tell.rig.deeds[-1] == "hold"
+
+
+def test_the_way_to_a_start_may_take_long(tell: Told) -> None:
+    tell.rig.busy = True
+    tell(Reset(4, 9))
+    tell.rig._began_ns -= 3600 * 10**9
+    tell.rig._check_motion()
+    tell.rig.busy = False
+    tell.rig._check_motion()
+    assert tell() == [(4, 0, 0)]
 
 
 def test_hold_stops_a_move_under_way(tell: Told) -> None:
