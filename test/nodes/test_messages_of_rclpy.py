@@ -83,7 +83,7 @@ def test_rows_with_padding_are_read() -> None:
         ("Step", "source", 0),
         ("Step", "p", 2.0),
         ("Step", "draw", -0.5),
-        ("Observation", "refusal", 9),
+        ("Observation", "refusal", 10),
         ("Observation", "values", [float("nan")]),
         ("Observation", "reward", float("-inf")),
     ],
