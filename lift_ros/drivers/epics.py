@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,23 @@ _FIELDS = ("VAL", "RBV", "DMOV", "STOP", "LLM", "HLM", "EGU")
 _HOMING = {"forward": "HOMF", "reverse": "HOMR"}
 
 
+@functools.cache
+def _library() -> Any:
+    """Return pyepics with connections that belong to a thread which never ends: libca crashes without theirs."""
+    with needed_by("epics"):
+        import epics
+    ready = threading.Event()
+
+    def keep() -> None:
+        epics.ca.initialize_libca()
+        ready.set()
+        threading.Event().wait()
+
+    threading.Thread(target=keep, name="channel access", daemon=True).start()
+    ready.wait()
+    return epics
+
+
 class EpicsAxes:
     """One motor record per axis; DMOV only hints, since records say done before they began."""
 
@@ -40,9 +58,10 @@ class EpicsAxes:
     def connect(self) -> None:
         """Find every record and its fields, and compare its unit with the scenario's."""
         self._join()
+        self._channels = []
         for record, homing in zip(self._records, self._homing, strict=True):
             fields = [*_FIELDS, *([homing] if homing else [])]
-            self._channels.append({name: self._epics.PV(f"{record}.{name}", auto_monitor=False) for name in fields})
+            self._channels.append({name: self._epics.get_pv(f"{record}.{name}", auto_monitor=False) for name in fields})
         for record, channels in zip(self._records, self._channels, strict=True):
             for name, channel in channels.items():
                 if not channel.wait_for_connection(timeout=self._seconds):
@@ -94,19 +113,13 @@ class EpicsAxes:
             raise failed[0]
 
     def close(self) -> None:
-        """Disconnect."""
-        channels, self._channels = self._channels, []
-        for channel in (channel for fields in channels for channel in fields.values()):
-            with contextlib.suppress(Exception):
-                channel.disconnect()
+        """Forget the channels, which the library keeps: it crashes where they are cleared while others are made."""
+        self._channels = []
 
     def _join(self) -> None:
         """Let this thread use the connections of the one that made them."""
         if self._epics is None:
-            with needed_by("epics"):
-                import epics
-            self._epics = epics
-            epics.ca.initialize_libca()
+            self._epics = _library()
         if self._epics.ca.current_context() is None:
             self._epics.ca.use_initial_context()
 

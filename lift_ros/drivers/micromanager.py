@@ -121,7 +121,7 @@ class MicroManagerCamera:
             for name, value in self._settings["properties"].items():
                 core.setProperty(self._device, name, value)
             core.setExposure(self._settings["exposure_ms"])
-        except (RuntimeError, TypeError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             raise DriverFault(
                 f"camera {self._device!r} cannot be set up ({error}); check device, properties"
             ) from error

@@ -72,7 +72,9 @@ class Core:
             core.setDeviceAdapterSearchPaths([adapters])
         try:
             _load(core, self._configuration)
-        except RuntimeError as error:
+        except UserError:
+            raise
+        except Exception as error:  # RuntimeError, OSError, ValueError and others, by the kind of error
             core.reset()
             raise DriverFault(
                 f"Micro-Manager cannot load the configuration {self._configuration!r} ({error}); check its labels, the "

@@ -72,7 +72,6 @@ class Axes(Protocol):
         """Release the device; it may be closed already."""
 
 
-@runtime_checkable
 class Camera(Protocol):
     """Something that takes pictures of one format."""
 
