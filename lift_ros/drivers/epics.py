@@ -113,7 +113,7 @@ class EpicsAxes:
             raise failed[0]
 
     def close(self) -> None:
-        """Forget the channels, which the library keeps: it crashes where they are cleared while others are made."""
+        """Forget the channels; the library keeps them and finds them again on connecting."""
         self._channels = []
 
     def _join(self) -> None:
