@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
+EXTRAS = ("epics", "export", "genicam", "grbl", "micromanager", "optics", "tensorboard")
 # By the command that `pip install` gives; `ros2 run` knows nodes without the prefix.
 PREFIX = "lift_"
 NODES = (
@@ -115,7 +116,7 @@ setup(
     packages=find_packages(include=["lift_ros", "lift_ros.*"], exclude=["lift_ros.msg*"]),
     package_data={"": ["py.typed", "*.html", "*.yaml"]},
     install_requires=requirements("runtime.txt"),
-    extras_require={name: requirements(f"{name}.txt") for name in ("export", "optics", "tensorboard")},
+    extras_require={name: requirements(f"{name}.txt") for name in EXTRAS},
     entry_points={"console_scripts": EXECUTABLES},
     distclass=BinaryDistribution,
     cmdclass={"build_py": BuildWithMessages},

@@ -1,0 +1,129 @@
+"""The serial protocol of GRBL, spoken with a device on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from grbl_device import GrblDevice
+
+from lift_ros.drivers.protocol import DriverFault, MoveRefused, MoveStopped
+from lift_ros.drivers.table import make_axes
+from lift_ros.drivers.worker import DeviceWorker
+
+pytest.importorskip("serial", reason="pip install 'lift_ros[grbl]'")
+
+WAIT = 60.0
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> Iterator[GrblDevice]:
+    made = GrblDevice(**getattr(request, "param", {}))
+    yield made
+    made.close()
+
+
+def worker_of(device: GrblDevice, **more: Any) -> DeviceWorker:
+    places = {"unit": "mm", "low": -10, "high": 100, "tolerance": 0.02}
+    axes, settings = make_axes(
+        {
+            "driver": "grbl",
+            "port": device.port,
+            "answer_seconds": 1,
+            "motion": {"settle_seconds": 0.1, **more},
+            "axes": [{"name": "x", "letter": "X", **places}, {"name": "focus", "letter": "Z", **places}],
+        }
+    )
+    return DeviceWorker(axes, settings)
+
+
+@pytest.fixture
+def worker(device: GrblDevice) -> Iterator[DeviceWorker]:
+    made = worker_of(device)
+    made.connect().result(WAIT)
+    made.home().result(WAIT)
+    yield made
+    made.close()
+
+
+def wait_for_jog(device: GrblDevice) -> None:
+    until = time.monotonic() + WAIT
+    while not any(command.startswith("$J=") for command in device.commands) and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def test_jogs_go_to_machine_coordinates_and_are_read_back(worker: DeviceWorker, device: GrblDevice) -> None:
+    assert np.allclose(worker.move(np.array([3.0, 1.5])).result(WAIT), [3.0, 1.5], atol=0.02)
+    assert device.commands == ["$$", "$H", "$J=G90 G21 G53 X3.0000 Z1.5000 F600"]
+
+
+def test_stop_cancels_the_jog_and_keeps_the_position(worker: DeviceWorker, device: GrblDevice) -> None:
+    device.speed = 2.0
+    answer = worker.move(np.array([40.0, 40.0]))
+    wait_for_jog(device)
+    worker.stop()
+    with pytest.raises(MoveStopped):
+        answer.result(WAIT)
+    first, second = (worker.position().result(WAIT) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert (first < 40).all()
+    assert worker.homed
+
+
+def test_soft_limits_of_the_controller_refuse(worker: DeviceWorker) -> None:
+    with pytest.raises(MoveRefused, match="error:15.*soft limits"):
+        worker.move(np.array([60.0, 0.0])).result(WAIT)
+    assert worker.fault is None
+
+
+def test_short_move_is_a_latched_fault(worker: DeviceWorker, device: GrblDevice) -> None:
+    device.short = 0.5
+    with pytest.raises(DriverFault, match="axis x is at 2 mm, 2 mm off its target 4 mm"):
+        worker.move(np.array([4.0, 0.0])).result(WAIT)
+    assert worker.fault is not None
+
+
+def test_stop_while_homing_is_an_alarm(worker: DeviceWorker, device: GrblDevice) -> None:
+    worker.move(np.array([40.0, 0.0])).result(WAIT)
+    device.speed = 1.0
+    before = device.commands.count("$H")
+    answer = worker.home()
+    until = time.monotonic() + WAIT
+    while device.commands.count("$H") == before and time.monotonic() < until:
+        time.sleep(0.005)
+    worker.stop()
+    with pytest.raises(DriverFault, match="ALARM:6"):
+        answer.result(WAIT)
+    assert not worker.homed
+
+
+def test_silent_controller_is_a_fault_and_can_be_connected_again(worker: DeviceWorker, device: GrblDevice) -> None:
+    device.silent = True
+    with pytest.raises(DriverFault, match="did not answer '\\?' within 1 s"):
+        worker.position().result(WAIT)
+    device.silent = False
+    worker.reset()
+    worker.connect().result(WAIT)
+    with pytest.raises(MoveRefused, match="not homed"):
+        worker.move(np.array([1.0, 1.0])).result(WAIT)
+
+
+@pytest.mark.parametrize("device", [{"inches": True}], indirect=True)
+def test_inches_are_refused(device: GrblDevice) -> None:
+    worker = worker_of(device)
+    with pytest.raises(DriverFault, match="\\$13=0"):
+        worker.connect().result(WAIT)
+    worker.close()
+
+
+@pytest.mark.parametrize("device", [{"homing": False}], indirect=True)
+def test_homing_that_is_switched_off_is_told(device: GrblDevice) -> None:
+    worker = worker_of(device)
+    worker.connect().result(WAIT)
+    with pytest.raises(DriverFault, match="error:5"):
+        worker.home().result(WAIT)
+    assert not worker.homed
+    worker.close()

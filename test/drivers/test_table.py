@@ -1,0 +1,83 @@
+"""Devices are made of what a scenario says; bad input is refused with value, limit and remedy."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from lift_ros.drivers.protocol import Axes, DriverFault
+from lift_ros.drivers.table import DRIVERS, make_axes, make_camera
+from lift_ros.errors import UserError
+
+X = {"name": "x", "letter": "X", "unit": "mm", "low": 0, "high": 10, "tolerance": 0.1}
+Z = {"name": "z", "device": "Z", "unit": "um", "low": 0, "high": 1, "tolerance": 0.1}
+GRBL = {"driver": "grbl", "port": "/dev/none", "axes": [X]}
+
+
+def test_axes_are_known_without_connecting() -> None:
+    axes, settings = make_axes({**GRBL, "motion": {"settle_seconds": 0.5}})
+    assert isinstance(axes, Axes)
+    assert [(axis.name, axis.unit, axis.low, axis.high) for axis in axes.layout] == [("x", "mm", 0.0, 10.0)]
+    assert (settings.settle_seconds, settings.home_required) == (0.5, True)
+
+
+def test_camera_is_made_without_connecting() -> None:
+    camera = make_camera({"driver": "genicam", "producer": "demo"})
+    with pytest.raises(DriverFault, match="camera demo is not connected"):
+        camera.format  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, "axes.driver is missing; allowed: one of micromanager, epics, grbl"),
+        ({"driver": "grbll"}, "axes.driver is 'grbll'.*did you mean 'grbl'"),
+        ({"driver": "opencv"}, "axes.driver is 'opencv'; allowed"),
+        ({"driver": ["grbl"]}, "axes.driver is"),
+        ({**GRBL, "prot": 1}, "unknown key 'prot'; did you mean 'port'"),
+        ({**GRBL, "axes": []}, "axes.axes is \\[\\]; allowed: a list of 1 to 32"),
+        ({**GRBL, "axes": [{**X, "low": 20}]}, "low is 20; allowed: less than high, which is 10"),
+        ({**GRBL, "axes": [{**X, "tolerance": 0}]}, "tolerance is 0; allowed: a number > 0"),
+        ({**GRBL, "axes": [{**X, "backlash": -10}]}, "backlash is -10; allowed: less than the travel of 10"),
+        ({**GRBL, "axes": [{**X, "unit": "um"}]}, "unit of axis x is 'um'; allowed: mm"),
+        ({**GRBL, "axes": [X, X]}, "each name once"),
+        ({**GRBL, "axes": [X, {**X, "name": "y"}]}, "each letter once"),
+        ({**GRBL, "motion": {"poll_seconds": 0}}, "axes.motion.poll_seconds is 0; allowed"),
+        (
+            {"driver": "micromanager", "configuration": "demo", "axes": [{**Z, "direction": "x"}]},
+            "stage 'Z' has the directions x; allowed: x and y",
+        ),
+    ],
+)
+def test_bad_axes_are_refused(data: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        make_axes(data)
+
+
+def test_camera_of_a_driver_without_one_is_refused() -> None:
+    with pytest.raises(UserError, match="camera.driver is 'grbl'; allowed: one of micromanager, genicam, opencv"):
+        make_camera({"driver": "grbl"})
+
+
+@pytest.mark.parametrize(
+    ("library", "driver", "data"),
+    [
+        ("serial", "grbl", GRBL),
+        ("pymmcore", "micromanager", {"driver": "micromanager", "configuration": "none.cfg", "axes": [Z]}),
+    ],
+)
+def test_missing_library_is_one_sentence_with_the_remedy(
+    library: str, driver: str, data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    axes, _ = make_axes(data)
+    with pytest.raises(UserError, match=f"driver {driver} needs {library}.*pip install 'lift_ros\\[{driver}\\]'"):
+        axes.connect()
+
+
+def test_every_key_says_what_it_means() -> None:
+    for driver in DRIVERS.values():
+        for key in (*driver.keys.values(), *driver.axis_keys.values(), *driver.camera_keys.values()):
+            assert key.meaning
