@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Compute the cells that are missing, or outdated, and write the section of docs/results.md."""
     effort = Effort(contexts=3, updates=3, episodes=4) if arguments.quick else Effort()
     cells = {} if arguments.quick else _stored()
-    groups = [Group(name, seed) for name in SCENARIOS for seed in (SEEDS[:1] if arguments.quick else SEEDS)]
+    groups = [Group(name, seed) for seed in (SEEDS[:1] if arguments.quick else SEEDS) for name in SCENARIOS]
     wanted = [group for group in groups if any(_is_due(cells, group, method) for method in _rows())]
     if find_spec("relign") is None:
         print(f"{RELIGN} is left out: relign is not installed (extra `optics`)", flush=True)
