@@ -58,6 +58,14 @@ class DeviceWorker:
         """Move to an absolute target; the answer is the position that is read back on arrival."""
         return self._ask(lambda: self._move(target))
 
+    def move_by(self, way: FloatArray) -> Future[FloatArray]:
+        """Move by a way from where the axes are read to be when the move begins; answers as `move` does."""
+        return self._ask(lambda: self._move(self._position() + way))
+
+    def look(self, timeout: float) -> Future[tuple[FloatArray, Picture | None]]:
+        """Read the axes and take a picture, where there is a camera, that is exposed after all that was asked before."""
+        return self._ask(lambda: self._look(timeout))
+
     def position(self) -> Future[FloatArray]:
         """Read where the axes are."""
         return self._ask(self._position)
@@ -180,6 +188,10 @@ class DeviceWorker:
     def _position(self) -> FloatArray:
         self._opened()
         return self._axes.position()
+
+    def _look(self, timeout: float) -> tuple[FloatArray, Picture | None]:
+        position = self._position()
+        return position, None if self._camera is None else self._frame(time.monotonic(), timeout)
 
     def _begin(self, start: Callable[[], None]) -> None:
         """Begin a motion; a stop that came while the device was told to start is said again after it."""
