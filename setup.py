@@ -27,6 +27,7 @@ NODES = (
     "monitor",
     "positioning_simulator",
     "recorder",
+    "rig",
     "trainer",
 )
 EXECUTABLES = ["lift = lift_ros.cli:main"] + [f"{PREFIX}{name} = lift_ros.nodes.starting:{name}" for name in NODES]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.configuration import MOST, Key, check_mapping, nearest, read_yaml
+from lift_ros.drivers.rig import Rig
 from lift_ros.errors import UserError
 from lift_ros.policies.augmentations import (
     AUGMENTATION_NAMES,
@@ -29,6 +30,7 @@ from lift_ros.shortcuts.motion import MOTIONS
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES
 
 OPTIMAL = "optimal"  # full information: made for a scenario's simulator, never from a parameter file
+HARDWARE = "hardware"  # the kind of plant that is real
 SUFFIXES = (".yaml", ".yml")
 
 TOP_KEYS = {
@@ -42,6 +44,7 @@ TOP_KEYS = {
     "units": Key(dict, {}, meaning="What numbers are called in tables and plots; nothing is converted."),
     "sees": Key(dict, {}, meaning="What each policy sees of an observation."),
     "picture": Key(dict, {}, meaning="What becomes of pictures before a network sees them, in this order."),
+    "rig": Key(dict, {}, meaning="How hardware is driven by the node `rig`; without it a node of your own does."),
 }
 _SIGHTS = f"Allowed: {ALLOWED}."
 SEES_KEYS = {
@@ -285,11 +288,22 @@ class Scenario:
     units: Units = field(default=Units(), compare=False)  # names alone: they make no other experiment
     sees: Sees = field(default_factory=Sees)
     picture: PictureSettings = field(default_factory=PictureSettings)
+    rig: dict[str, Any] = field(default_factory=dict, compare=False)  # another port or driver: the same experiment
 
     @property
     def limits(self) -> Limits:
         """What the plant can do; nothing is built to know it."""
-        return self._kind.limits(self.plant.parameters)
+        limits = self._kind.limits(self.plant.parameters)
+        return limits if limits.workspace or not self.rig else replace(limits, workspace=self.make_rig().reachable())
+
+    @property
+    def is_real(self) -> bool:
+        """Whether something real moves, by a node of the user or by the node `rig`."""
+        return self.plant.kind == HARDWARE
+
+    def make_rig(self) -> Rig:
+        """Return how the rig is driven; nothing is connected."""
+        return Rig.parse(self.rig, "rig")
 
     @property
     def observation_size(self) -> int:
@@ -370,6 +384,8 @@ class Scenario:
         data = asdict(self)
         data["plant"] = {"kind": self.plant.kind, **self.plant.parameters}
         del data["name"]
+        if not self.rig:
+            del data["rig"]
         return data
 
     def _make_optimal(self) -> Policy:
@@ -412,7 +428,9 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
         units=_parse_units(top["units"], PLANTS[plant.kind].limits(plant.parameters).observation_size, source),
         sees=Sees(**check_mapping(top["sees"], SEES_KEYS, f"{source}: sees")),
         picture=PictureSettings.parse(top["picture"], f"{source}: picture"),
+        rig=top["rig"],
     )
+    _check_rig(scenario, source)
     _check_sights(scenario, source)
     step = scenario.logging_policy.arguments.get("step")
     if not is_routine(scenario.logging_policy.name) and step is not None and step > scenario.action_radius:
@@ -421,6 +439,20 @@ def parse_scenario(data: Any, name: str, source: str) -> Scenario:
             f"at most plant.action_radius, which is {scenario.action_radius:g}"
         )
     return scenario
+
+
+def _check_rig(scenario: Scenario, source: str) -> None:
+    if not scenario.rig:
+        return
+    if not scenario.is_real:
+        raise UserError(
+            f"{source}: rig describes devices, but the plant is simulated, kind {scenario.plant.kind!r}; allowed: a "
+            f"plant of kind {HARDWARE!r}, or no section rig"
+        )
+    try:
+        Rig.parse(scenario.rig, "rig").check(scenario.limits, "rig")
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from error
 
 
 def _check_sights(scenario: Scenario, source: str) -> None:

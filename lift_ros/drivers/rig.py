@@ -101,6 +101,13 @@ class Rig:
         high = np.array([axis.high for axis in self.motion.axes]) + np.minimum(self.motion.backlash, 0)
         return low / self.scale, high / self.scale
 
+    @property
+    def patience(self) -> float:
+        """How many seconds the longest move may take, with its picture, before somebody else than the devices gives up."""
+        travel = np.array([axis.high - axis.low for axis in self.motion.axes])
+        moving = 2 * self.motion.seconds_for(travel) + 2 * self.motion.settle_seconds
+        return float(moving + self.camera_seconds + 5.0)
+
     def check(self, limits: Limits, where: str) -> None:
         """Refuse sizes and a workspace that these axes do not have."""
         count = len(self.motion.axes)

@@ -116,6 +116,12 @@ _PLANT = (
     _seconds("watchdog", 1.0, "hold when an episode is under way and no command came for so long", 0.02, 3600.0),
     _seconds("move_limit", 60.0, "a move that takes longer has stalled, which is a fault", 0.02, 86400.0),
     _fixed("frame_id", "world", "name", "frame of the positions in observations"),
+    _fixed(
+        "emergency_topic",
+        "",
+        "topic",
+        "std_msgs/Bool: true stops as the service emergency_stop does, which releases it; empty for none",
+    ),
 )
 
 _SIMULATOR = (_SCENARIO, _seconds("step_time", 0.0, "how long a move takes; 0 moves at once"))
@@ -159,6 +165,7 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         *_PLANT,
         *_COMMON,
     ),
+    "rig": PLANT_PARAMETERS,
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (
         *_POLICY,

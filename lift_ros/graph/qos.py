@@ -27,6 +27,7 @@ RESUME = "resume"
 STOP = "stop"
 EMERGENCY_STOP = "emergency_stop"
 RESET_FAULT = "reset_fault"
+HOME = "home"  # of rigs whose axes have drivers
 
 
 def quality(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
@@ -41,6 +42,7 @@ def quality(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSP
 
 # Nothing of the loop may be lost while its receiver is busy, e.g. with loading a model or closing a file.
 LOOP = quality(1000)
+EMERGENCY = quality(10)
 # Whoever comes late must learn which model serves and whether the recorder is ready.
 LATCHED = quality(1, latched=True)
 # For eyes only: a viewer that cannot keep up must not hold anybody up.

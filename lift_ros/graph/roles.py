@@ -54,7 +54,7 @@ PLANT = Role(
     "plant and routine",
     "a plant or a routine in the graph",
     _SPEAKING,
-    ("logging_policy", "loopback_hardware", "monitor", "positioning_simulator"),
+    ("logging_policy", "loopback_hardware", "monitor", "positioning_simulator", "rig"),
 )
 COLLECTING = Role("collecting", "recording episodes", _RECORDING, ("arbiter", "recorder"))
 ROLES = (

@@ -22,9 +22,18 @@ from lift_ros.graph.meeting import Place
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.restarts import RESTARTS
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
-from lift_ros.graph.table import HARDWARE, GraphOptions, NodeEntry, describe_graph, graph_nodes
+from lift_ros.graph.table import (
+    HARDWARE,
+    SIMULATOR,
+    GraphOptions,
+    NodeEntry,
+    describe_graph,
+    graph_nodes,
+    moves_hardware,
+)
 from lift_ros.graph.transport import DOMAIN, LOCALHOST, RANGE, discovery_range
 from lift_ros.processes import module_command
+from lift_ros.scenario import load_scenario
 
 MONITOR = "monitor"  # what it prints is for the live view, not for the log
 
@@ -69,9 +78,17 @@ def meeting_settings(plant: str) -> Iterator[dict[str, str]]:
 
 
 def run_graph(
-    options: GraphOptions, *, isolated: bool = False, show_logs: bool = True, plain_interval_s: float = 5.0
+    options: GraphOptions,
+    *,
+    isolated: bool = False,
+    apart: bool = False,
+    show_logs: bool = True,
+    plain_interval_s: float = 5.0,
 ) -> GraphResult:
-    """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up."""
+    """Run a graph until its last episode is recorded or Ctrl-C; raise `GraphFailed` when a node gives up.
+
+    With `apart` also the graph of a rig meets in a domain of its own, where only this graph's nodes drive it.
+    """
     if isolated and options.plant == HARDWARE:
         raise UserError("--isolated keeps everybody out, also your plant node; it is for simulated graphs")
     rows = graph_nodes(options)
@@ -82,7 +99,7 @@ def run_graph(
         return GraphResult(True, Counter(), recorded, wanted)
     print(describe_graph(options), flush=True)
     with ExitStack() as held:
-        settings, enter = _meeting(options, isolated, len(rows) + 1, held)
+        settings, enter = _meeting(options, isolated, apart, len(rows) + 1, held)
         view = LiveView(wanted or None, starting=[row.executable for row in rows], plain_interval_s=plain_interval_s)
         held.enter_context(closing(view))
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="lift-run-")))
@@ -109,14 +126,15 @@ def run_graph(
 
 
 def _meeting(
-    options: GraphOptions, isolated: bool, nodes: int, held: ExitStack
+    options: GraphOptions, isolated: bool, apart: bool, nodes: int, held: ExitStack
 ) -> tuple[dict[str, str], Callable[[], None]]:
     """Return the environment in which the nodes meet and what each does first; say what a user must know of it."""
     if isolated:
         network = held.enter_context(private_network())
         print(network, flush=True)
         return {DOMAIN: "0", RANGE: LOCALHOST}, network.join
-    settings = held.enter_context(meeting_settings(options.plant))
+    open_to_others = moves_hardware(options, load_scenario(options.scenario)) and not apart
+    settings = held.enter_context(meeting_settings(HARDWARE if open_to_others else SIMULATOR))
     reach = settings.get(RANGE) or discovery_range()
     check_room(int(settings[DOMAIN]), nodes, loopback=reach == LOCALHOST)
     if options.plant == HARDWARE:

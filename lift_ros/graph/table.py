@@ -38,6 +38,7 @@ PATIENT_DEADLINES: Mapping[str, Value] = {
 }
 SIMULATOR = "simulator"
 HARDWARE = "hardware"
+RIG = "rig"  # the node that drives the devices that a scenario names
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -86,14 +87,14 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     given: dict[str, Value] = {"scenario": options.scenario}
     run = str(options.run.resolve())
     seed = int(options.parameters.get("arbiter", {}).get("seed", options.seed))
-    rows = {"arbiter": given | _arbiter(options, plan, run)}
+    rows = {"arbiter": given | _arbiter(options, scenario, plan, run)}
     if plan.mode is not Mode.EVALUATE:
         rows["logging_policy"] = given
         _check_routine(options, scenario)
     if plan.has_augmentor or "augmentor" in options.parameters:
         rows["augmentor"] = given | _augmentor(plan, run) | {"model_folders": _model_folder(options)}
     if options.plant == SIMULATOR:
-        rows[simulator_of(scenario)] = given
+        rows[plant_node_of(scenario)] = given | ({"move_limit": scenario.make_rig().patience} if scenario.rig else {})
     if plan.trains:
         rows["trainer"] = given | {"run": run, "train_after": plan.train_after, "seed": seed}
     facts = plan.facts(scenario, seed=seed, made_by="graph")
@@ -115,7 +116,7 @@ def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
         **{name: arbiter.get(name, value) for name, value in wishes.items()},  # type: ignore[arg-type]
         assist=_without_prefix(arbiter, ASSIST_OF_ARBITER) | _without_prefix(augmentor, ASSIST_OF_AUGMENTOR),
         guard=_guard(options, arbiter),
-        hardware=options.plant == HARDWARE,
+        hardware=moves_hardware(options, scenario),
         augmentation=str(augmentor.get("policy") or options.augmentation or "") or None,
         model=Path(str(model)) if model else None,
         data=options.data,
@@ -139,18 +140,25 @@ def topic_names(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def simulator_of(scenario: Scenario) -> str:
-    """Return the executable that simulates the scenario's plant."""
+def moves_hardware(options: GraphOptions, scenario: Scenario) -> bool:
+    """Whether something real moves, whoever starts its node."""
+    return options.plant == HARDWARE or scenario.is_real
+
+
+def plant_node_of(scenario: Scenario) -> str:
+    """Return the executable that is, or simulates, the scenario's plant."""
+    if scenario.rig:
+        return RIG
     return "fetch_simulator" if scenario.plant.kind.startswith("fetch") else "positioning_simulator"
 
 
 def _check(options: GraphOptions, scenario: Scenario) -> None:
     if options.plant not in (SIMULATOR, HARDWARE):
         raise UserError(f"plant is {options.plant!r}; allowed: {SIMULATOR}, or {HARDWARE} for a plant node of your own")
-    if scenario.plant.kind == HARDWARE and options.plant == SIMULATOR:
+    if scenario.is_real and not scenario.rig and options.plant == SIMULATOR:
         raise UserError(
             f"scenario {scenario.name} describes hardware, which has no simulator; start your plant node and choose "
-            "plant hardware (lift run --plant hardware)"
+            "plant hardware (lift run --plant hardware), or add a section rig to the scenario"
         )
     if options.augmentation not in (None, *AUGMENTATION_NAMES):
         raise UserError(f"augmentation is {options.augmentation!r}; allowed: {', '.join(AUGMENTATION_NAMES)}")
@@ -199,7 +207,7 @@ def _check_routine(options: GraphOptions, scenario: Scenario) -> None:
         find_routine(name)
 
 
-def _arbiter(options: GraphOptions, plan: CollectionPlan, run: str) -> dict[str, Value]:
+def _arbiter(options: GraphOptions, scenario: Scenario, plan: CollectionPlan, run: str) -> dict[str, Value]:
     parameters: dict[str, Value] = {
         "mode": plan.mode.name.lower(),
         "episodes": plan.episodes,
@@ -218,7 +226,9 @@ def _arbiter(options: GraphOptions, plan: CollectionPlan, run: str) -> dict[str,
         parameters["model_from"] = 0
     elif plan.train_after and options.wait_for_model:
         parameters["model_from"] = plan.train_after
-    if options.plant == SIMULATOR:
+    if scenario.rig:
+        parameters["plant_deadline"] = scenario.make_rig().patience
+    elif not moves_hardware(options, scenario):
         parameters.update(PATIENT_DEADLINES)
     return parameters
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
 import lift_ros.msg as msg
@@ -65,6 +66,8 @@ class PlantNode(LiftNode):
         self.listen(msg.Command, qos.COMMAND, decode_command, self._on_command, roles=COMMANDERS)
         self.create_service(SetBool, qos.EMERGENCY_STOP, self._on_emergency_stop)
         self.create_service(Trigger, qos.RESET_FAULT, self._on_reset_fault)
+        if topic := self.value("emergency_topic"):
+            self.create_subscription(Bool, topic, self._on_emergency_topic, qos.EMERGENCY)
         self._motion_timer = self.every(self.poll_seconds, self._check_motion)
         self._motion_timer.cancel()
         self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
@@ -323,15 +326,25 @@ class PlantNode(LiftNode):
             self.destroy_timer(self._watchdog_timer)
             self._watchdog_timer = self.every(self.value("watchdog") / WATCHDOG_CHECKS, self._check_watchdog)
 
+    def _on_emergency_topic(self, message: Any) -> None:
+        """Stop; a topic never releases, since the last message of a button that comes back is no person's consent."""
+        if message.data and not self._stopped:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._hold(Status.EMERGENCY_STOP)
+        self._set_status_at_rest()
+
     def _on_emergency_stop(self, request: Any, response: Any) -> Any:
-        self._stopped = bool(request.data)
-        if self._stopped:
-            self._hold(Status.EMERGENCY_STOP)
+        if request.data:
+            self._stop()
             response.message = "stopped; release with data: false"
         else:
+            self._stopped = False
             self._over = self._interrupted = True  # whatever was under way begins anew
+            self._set_status_at_rest()
             response.message = "released; collecting goes on after a call of resume"
-        self._set_status_at_rest()
         response.success = True
         return response
 

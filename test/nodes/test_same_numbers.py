@@ -16,7 +16,7 @@ from lift_ros.cli import main
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Episode, Mode, Outcome, Rejection, Source
-from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, simulator_of
+from lift_ros.graph.table import PATIENT_DEADLINES, GraphOptions, graph_nodes, plant_node_of
 from lift_ros.policies.augmentations import UncertaintyModel
 from lift_ros.policies.coverage import MEAN, WHITENING
 from lift_ros.policies.learned import load_model
@@ -67,7 +67,7 @@ def run_graph(graph: LiveGraph, scenario: str, episodes: int, mode: str, p: floa
         **PATIENT_DEADLINES,
     )
     graph.start("recorder", run=str(run))
-    graph.start(simulator_of(load_scenario(scenario)), **given)
+    graph.start(plant_node_of(load_scenario(scenario)), **given)
     graph.start("augmentor", **given, model=str(model))
     if mode != "evaluate":
         graph.start("logging_policy", **given)
