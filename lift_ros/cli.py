@@ -18,6 +18,7 @@ from lift_ros.processes import heed_interrupts
 COMMANDS = {
     "doctor": "check this machine and say what is missing",
     "demo": "the whole story in one command",
+    "rig": "check a rig of your own, or move it by hand",
     "scenarios": "list the scenarios that come along, or those of a folder",
     "config": "show which settings are in force and where they come from",
     "collect": "record episodes of a scenario in process, without ROS",

@@ -16,6 +16,7 @@ from lift_ros.drivers.protocol import Axes, Camera, DriverFault, MoveStopped
 from lift_ros.errors import UserError
 
 Result = TypeVar("Result")
+Sample = tuple[float, bool, FloatArray]  # time of the monotonic clock, busy, position
 Job = tuple["Future[Any]", Callable[[], Any], int]  # where the answer goes, what to do, stops before it was asked
 
 _CLOSING_SECONDS = 5.0  # a device that hangs longer is left to its thread
@@ -61,6 +62,10 @@ class DeviceWorker:
     def move_by(self, way: FloatArray) -> Future[FloatArray]:
         """Move by a way from where the axes are read to be when the move begins; answers as `move` does."""
         return self._ask(lambda: self._move(self._position() + way))
+
+    def trace(self, target: FloatArray, seconds: float) -> Future[list[Sample]]:
+        """Move as `move` does, and answer with what the device told from the start until so long after the arrival."""
+        return self._ask(lambda: self._trace(target, seconds))
 
     def look(self, timeout: float) -> Future[tuple[FloatArray, Picture | None]]:
         """Read the axes and take a picture, where there is a camera, that is exposed after all that was asked before."""
@@ -169,14 +174,25 @@ class DeviceWorker:
         self._rest(self._settings.home_seconds, "homing began")
         self._homed = True
 
-    def _move(self, target: FloatArray) -> FloatArray:
+    def _trace(self, target: FloatArray, seconds: float) -> list[Sample]:
+        samples: list[Sample] = []
+        self._move(target, samples)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._pause()
+            samples.append((time.monotonic(), self._axes.busy(), self._axes.position()))
+        return samples
+
+    def _move(self, target: FloatArray, samples: list[Sample] | None = None) -> FloatArray:
         self._opened()
         move = Move(self._settings, self._axes.position(), target, time.monotonic(), homed=self._homed)
         self._begin(lambda: self._axes.start(move.first_target))
         while True:
             self._pause()
-            busy, position = self._axes.busy(), self._axes.position()
-            decision = move.next(time.monotonic(), busy, position)
+            busy, position, now = self._axes.busy(), self._axes.position(), time.monotonic()
+            if samples is not None:
+                samples.append((now, busy, position))
+            decision = move.next(now, busy, position)
             if decision.fault is not None:
                 raise decision.fault
             if decision.action is Action.FINISH:

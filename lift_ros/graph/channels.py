@@ -44,5 +44,5 @@ TOPICS = (
 )
 SERVICES = {
     ARBITER: (qos.START, qos.PAUSE, qos.RESUME, qos.STOP),
-    PLANT: (qos.EMERGENCY_STOP, qos.RESET_FAULT),
+    PLANT: (qos.EMERGENCY_STOP, qos.RESET_FAULT, qos.HOME),
 }
