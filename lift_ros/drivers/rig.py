@@ -103,7 +103,7 @@ class Rig:
 
     @property
     def patience(self) -> float:
-        """How many seconds the longest move may take, with its picture, before somebody else than the devices gives up."""
+        """How many seconds the longest move may take, with its picture, before others than the devices give up."""
         travel = np.array([axis.high - axis.low for axis in self.motion.axes])
         moving = 2 * self.motion.seconds_for(travel) + 2 * self.motion.settle_seconds
         return float(moving + self.camera_seconds + 5.0)

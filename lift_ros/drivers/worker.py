@@ -68,7 +68,7 @@ class DeviceWorker:
         return self._ask(lambda: self._trace(target, seconds))
 
     def look(self, timeout: float) -> Future[tuple[FloatArray, Picture | None]]:
-        """Read the axes and take a picture, where there is a camera, that is exposed after all that was asked before."""
+        """Read the axes and take a picture, where there is a camera, exposed after all that was asked before."""
         return self._ask(lambda: self._look(timeout))
 
     def position(self) -> Future[FloatArray]:

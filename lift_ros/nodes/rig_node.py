@@ -104,7 +104,7 @@ class RigNode(PlantNode):
             raise self._worker.fault
 
     def recover(self) -> None:
-        """Ask the devices again, and connect anew those that do not answer; what was homed stays so in the first case."""
+        """Ask the devices again; connect those anew that do not answer, after which they are not homed any more."""
         self._worker.reset()
         try:
             self._worker.position().result(ANSWER_SECONDS)
@@ -139,8 +139,8 @@ class RigNode(PlantNode):
         shape, dtype = wanted.shape, wanted.dtype
         if picture.shape != shape or picture.dtype != dtype:
             raise DriverFault(
-                f"the camera sent a picture of shape {picture.shape}, {picture.dtype}; allowed: {wanted}, as the plant's "
-                "picture_height, picture_width and picture_encoding say; change these or the camera's properties"
+                f"the camera sent a picture of shape {picture.shape}, {picture.dtype}; allowed: {wanted}, as "
+                "the plant's picture_height, picture_width and picture_encoding say; change these or the camera's properties"
             )
 
     def _on_home(self, request: Any, response: Any) -> Any:
