@@ -39,7 +39,7 @@ class Axis:
 
     def show(self, value: float) -> str:
         """Return a position as sentences name it."""
-        return f"{value:.6g} {self.unit}"
+        return f"{value + 0.0:.6g} {self.unit}"  # no minus before 0
 
 
 @runtime_checkable

@@ -140,7 +140,7 @@ class RigNode(PlantNode):
         if picture.shape != shape or picture.dtype != dtype:
             raise DriverFault(
                 f"the camera sent a picture of shape {picture.shape}, {picture.dtype}; allowed: {wanted}, as "
-                "the plant's picture_height, picture_width and picture_encoding say; change these or the camera's properties"
+                "the plant's picture_height, picture_width and picture_encoding say; change these or the camera's keys"
             )
 
     def _on_home(self, request: Any, response: Any) -> Any:
