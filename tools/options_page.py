@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lift_ros.configuration import REQUIRED, Key
+from lift_ros.drivers.rig import READING_KEYS, RIG_KEYS
 from lift_ros.policies.augmentations import AUGMENTATION_ARGUMENTS
 from lift_ros.policies.loading import POLICY_ARGUMENTS
 from lift_ros.policies.preprocessing import PICTURE_KEYS
@@ -60,6 +61,8 @@ def options_page() -> str:
     sections = {
         "sees": SEES_KEYS,
         "picture": PICTURE_KEYS,
+        "rig": RIG_KEYS,
+        "rig.reading": READING_KEYS,
         "assist": ASSIST_KEYS,
         "guard": GUARD_KEYS,
         "training": TRAINING_KEYS,
