@@ -58,7 +58,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "std_msgs": ("nodes/",),
     "std_srvs": ("nodes/",),
     "builtin_interfaces": ("drivers/topic_joints.py", "drivers/cartesian_topics.py"),
-    "trajectory_msgs": ("drivers/topic_joints.py",),
+    "trajectory_msgs": ("drivers/topic_joints.py", "nodes/arm_simulator_node.py"),
     "control_msgs": ("drivers/trajectory_action.py",),
     "visualization_msgs": ("nodes/",),
     "launch": ("graph/launch_description.py",),
@@ -69,6 +69,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "safetensors": ("policies/model_file.py",),
     "gymnasium": ("positioning/", "bags/exporting/"),
     "mujoco": ("positioning/",),
+    "pinocchio": ("positioning/robot_arm.py",),
     "cv2": (
         "bags/importing/",
         "drivers/opencv.py",
