@@ -74,6 +74,7 @@ def with_requirements(distributions: Iterable[str]) -> set[str]:
 def absent_for(role: Role) -> set[str]:
     """Return every importable name of the environment that comes neither with ROS nor with the role's libraries."""
     owners = {name: {plain(owner) for owner in found} for name, found in packages_distributions().items()}
+    owners["pinocchio"] = {"pin"}  # its wheel has a prefix of its own, where metadata do not look
     everything = set().union(*owners.values())
     ros = {name for name in everything if name.startswith("ros-") or f"ros-{name}" in everything}
     kept = with_requirements(LIBRARIES[name].pip for name in role.libraries) | ros
