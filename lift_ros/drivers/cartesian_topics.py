@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,9 @@ class _CartesianAxes:
         """Begin what goes on while connected."""
 
     def _receive(self, message: Any) -> None:
-        self._pose = (message, time.monotonic())
+        place = message.pose.position
+        if all(map(math.isfinite, (place.x, place.y, place.z))):
+            self._pose = (message, time.monotonic())
 
     def _fresh(self) -> Any:
         """Return the last pose; DriverFault where it is too old."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,8 @@ class TrajectoryAxes:
         now = time.monotonic()
         velocities = message.velocity or [0.0] * len(message.name)
         for name, position, velocity in zip(message.name, message.position, velocities, strict=False):
-            self._states[name] = (position, velocity, now)
+            if math.isfinite(position):
+                self._states[name] = (position, velocity, now)
 
     def home(self) -> None:
         """Do nothing: what publishes joint states knows its reference."""
@@ -107,14 +109,17 @@ class TrajectoryAxes:
         )
 
     def stop(self) -> None:
-        """Hold all joints where they are; where that is not known, send an empty trajectory and say so."""
+        """Hold all joints where they are; where that is not known, an empty trajectory is all that can be said."""
         with self._telling:
             self._plan = None
             try:
                 present = self._read()
-            except DriverFault:
+            except DriverFault as fault:
                 self._send([], 0.0)
-                raise
+                raise DriverFault(
+                    f"the stop may not be heeded, as controllers may refuse the empty trajectory that was sent: "
+                    f"{fault}; use the arm's own stop"
+                ) from fault
             self._send(present.tolist(), self._settings["minimum_seconds"])
 
     def _send(self, positions: Sequence[float], seconds: float) -> None:

@@ -147,14 +147,20 @@ def test_arm_that_dies_in_a_move_is_a_fault_that_names_the_topic(
     arm: Process, working: Working, tmp_path: Path
 ) -> None:
     worker = working(joint_axes(2, velocity=0.1))
+    axes, _ = make_axes(joint_axes(2))
+    axes.connect()
     begin = where(worker)
     answer = worker.move(begin + 1.0)
-    time.sleep(0.3)
+    wait_for(lambda: bool((axes.position() > begin + 0.02).all()))
     arm.kill()
     with pytest.raises(DriverFault, match="topic /lift/joint_states brought no state of all .* limit 1 s"):
         answer.result(WAIT)
+    worker.stop()
     assert worker.fault is not None
+    with pytest.raises(DriverFault, match="the stop may not be heeded"):
+        axes.stop()
     Process(node_command("arm_simulator", {}, "lift", tmp_path), tmp_path / "again.log", dict(os.environ))
+    axes.close()
     worker.reset()
     worker.connect().result(WAIT)
     target = where(worker) + 0.02
@@ -201,11 +207,12 @@ def test_tool_rests_when_twists_cease(arm: Process) -> None:
 
 
 def wait_for_rest(axes: Axes) -> None:
-    before = axes.position()
-    time.sleep(0.2)
-    while not np.allclose(now := axes.position(), before, atol=0.0002):
-        before = now
+    def rests() -> bool:
+        before = axes.position()
         time.sleep(0.2)
+        return np.allclose(axes.position(), before, atol=0.0002)
+
+    wait_for(rests)
 
 
 class Stage:
