@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 import time
@@ -50,6 +51,7 @@ class Link:
             raise
         self._thread = threading.Thread(target=self._spin, name=name, daemon=True)
         self._thread.start()
+        atexit.register(self.close)  # a thread that still calls back while Python ends would abort the process
 
     def _spin(self) -> None:
         from rclpy.executors import ExternalShutdownException, ShutdownException
@@ -77,6 +79,7 @@ class Link:
 
     def close(self) -> None:
         """Leave the graph."""
+        atexit.unregister(self.close)
         self._executor.shutdown(timeout_sec=_JOIN_SECONDS)
         self._thread.join(_JOIN_SECONDS)
         self.node.destroy_node()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from isolation import udp_alone
-from live_graph import Process
+from live_graph import ROOT, Process
 
 from lift_ros.array_types import FloatArray
 from lift_ros.drivers.protocol import Axes, DriverFault, MoveStopped
@@ -442,3 +444,9 @@ def test_camera_without_pictures_is_a_fault() -> None:
     camera = make_camera({**PLACE, "connection_seconds": 0.3, "topic": "/eye"})
     with pytest.raises(DriverFault, match="camera topic /eye brought no picture in time, limit 0.3 s \\(none came\\)"):
         camera.connect()
+
+
+def test_process_that_ends_without_closing_is_not_aborted() -> None:
+    program = "from lift_ros.drivers.ros_link import Link; Link('forgotten', '/lift').every(0.001, lambda: None)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
