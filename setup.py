@@ -15,11 +15,12 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
-EXTRAS = ("epics", "export", "genicam", "grbl", "micromanager", "optics", "tensorboard")
+EXTRAS = ("arm", "epics", "export", "genicam", "grbl", "micromanager", "optics", "tensorboard")
 # By the command that `pip install` gives; `ros2 run` knows nodes without the prefix.
 PREFIX = "lift_"
 NODES = (
     "arbiter",
+    "arm_simulator",
     "augmentor",
     "fetch_simulator",
     "logging_policy",

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lift_ros.configuration import Key, Keys, Section, check_mapping, nearest
-from lift_ros.drivers import epics, genicam, grbl, micromanager, micromanager_core, motion, opencv
+from lift_ros.drivers import (
+    epics,
+    genicam,
+    grbl,
+    micromanager,
+    micromanager_core,
+    motion,
+    opencv,
+    ros_link,
+    topic_camera,
+    topics,
+)
 from lift_ros.drivers.motion import MotionSettings
 from lift_ros.drivers.protocol import Axes, Camera
 from lift_ros.errors import UserError
@@ -25,6 +36,7 @@ class Driver:
     camera_keys: Mapping[str, Key] = field(default_factory=dict)
     axes: Callable[..., Axes] | None = None
     camera: Callable[[Mapping[str, Any]], Camera] | None = None
+    axes_keys: Mapping[str, Key] = field(default_factory=dict)  # of the device, for axes alone
 
 
 DRIVERS: Mapping[str, Driver] = {
@@ -39,6 +51,14 @@ DRIVERS: Mapping[str, Driver] = {
     "grbl": Driver(grbl.KEYS, grbl.AXIS_KEYS, axes=grbl.GrblAxes),
     "genicam": Driver(camera_keys=genicam.CAMERA_KEYS, camera=genicam.GenicamCamera),
     "opencv": Driver(camera_keys=opencv.CAMERA_KEYS, camera=opencv.OpenCvCamera),
+    "topics": Driver(
+        ros_link.KEYS,
+        topics.AXIS_KEYS,
+        topic_camera.CAMERA_KEYS,
+        topics.make_topic_axes,
+        topic_camera.TopicCamera,
+        topics.AXES_KEYS,
+    ),
 }
 
 
@@ -52,6 +72,7 @@ def make_axes(data: Any, where: str = "axes") -> tuple[Axes, MotionSettings]:
     keys: Keys = {
         "driver": Key(str),
         **driver.keys,
+        **driver.axes_keys,
         "axes": Section(read_axes),
         "motion": Section(_read_motion, check_mapping({}, motion.MOTION_KEYS, "motion")),
     }

@@ -166,6 +166,11 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         *_COMMON,
     ),
     "rig": PLANT_PARAMETERS,
+    "arm_simulator": (
+        _fixed("robot", "ur5", "name", "robot arm of example-robot-data", choices=("ur5", "panda")),
+        _fixed("rate", 100.0, "1/s", "how often joint states and the pose of the tool are published", 1.0, 500.0),
+        *_COMMON,
+    ),
     "logging_policy": (*_POLICY, *_COMMON),
     "augmentor": (
         *_POLICY,

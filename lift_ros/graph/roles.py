@@ -35,6 +35,7 @@ LIBRARIES: Mapping[str, Library] = {
     "gymnasium": Library("gymnasium==1.0.0", "python3-gymnasium-pip"),
     "mujoco": Library("mujoco==3.1.6", "python3-mujoco-pip"),
     "gymnasium_robotics": Library("gymnasium-robotics==1.3.1", "python3-gymnasium-robotics-pip"),
+    "pinocchio": Library("pin==4.1.0 example-robot-data==6.0.0", "pinocchio"),
 }
 
 
@@ -65,6 +66,7 @@ ROLES = (
     Role("training", "training", (*_RECORDING, "safetensors", "torch"), ("trainer",)),
     Role("d3rlpy", "the algorithms of d3rlpy", (*_RECORDING, "safetensors", "torch", "d3rlpy")),
     Role("Fetch", "the Fetch scenarios", (*_SPEAKING, "mujoco", "gymnasium_robotics"), ("fetch_simulator",)),
+    Role("arm", "the simulated arm", (*_SPEAKING, "mujoco", "pinocchio"), ("arm_simulator",)),
     Role("lens", "the lens scenario", (*_SPEAKING, "cv2")),
     Role("plots", "plots and reports", (*_RECORDING, "rich", "matplotlib")),
     Role("importing", "bags of other recorders", (*_RECORDING, "cv2")),
