@@ -111,6 +111,7 @@ class LiveGraph:
         run = str(self.folder / "run")
         given: dict[str, dict[str, object]] = {
             "fetch_simulator": {"scenario": "fetch-reach"},
+            "rig": {"scenario": "micromanager-beads"},
             "positioning_simulator": {"scenario": "light-tunnel"},  # which speaks on all topics that such plants have
             "recorder": {"run": run},
             "trainer": {"run": run},

@@ -24,12 +24,14 @@ ALONE = {
     "recorder": "RECORDING",
     "trainer": "WAITING_FOR_EPISODES",
 }
-if importlib.util.find_spec("pinocchio") is not None:
-    ALONE["arm_simulator"] = "READY"
+NEEDED = {"pinocchio": "arm_simulator", "pymmcore": "rig"}  # extras, by the executable that cannot be tried without
+for library, executable in NEEDED.items():
+    if importlib.util.find_spec(library) is not None:
+        ALONE[executable] = "READY"
 
 
 def test_table_names_the_executables() -> None:
-    assert set(ALONE) | {"arm_simulator"} == set(PARAMETERS)
+    assert set(ALONE) | set(NEEDED.values()) == set(PARAMETERS)
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from lift_ros.cli import main
 from lift_ros.graph.channels import PLANT, ROLES, SERVICES, TOPICS
 from lift_ros.graph.security import make_policy
 
-PLANTS = ("positioning_simulator", "fetch_simulator", "loopback_hardware")
+pytest.importorskip("pymmcore", reason="pip install 'lift_ros[micromanager]', which the rig is tried with")
+
+PLANTS = ("positioning_simulator", "fetch_simulator", "loopback_hardware", "rig")
 NODES = (*PLANTS, *(role for role in ROLES if role != PLANT))
 Names = dict[str, set[str]]
 
