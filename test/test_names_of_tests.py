@@ -1,4 +1,4 @@
-"""Files of tests have names of their own: pytest refuses to collect two of one name, and tells it only where both run."""
+"""Files of tests have names of their own: pytest refuses to collect two of one name, once both are run."""
 
 from __future__ import annotations
 
