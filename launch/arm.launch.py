@@ -1,4 +1,4 @@
-"""The whole loop on an arm behind ROS topics: record the routine, train, go on with LIFT; simulated:=true brings an arm."""
+"""The whole loop on an arm behind ROS topics, with LIFT after training; `simulated:=true` brings the arm along."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
@@ -13,7 +13,10 @@ def generate_launch_description() -> LaunchDescription:
     """Return what `ros2 launch` starts."""
     graph = graph_description(scenario="arm-ur5", run="runs/arm")
     simulated = DeclareLaunchArgument(
-        "simulated", default_value="false", description="true, or false where an arm and its camera are there already"
+        "simulated",
+        default_value="false",
+        choices=["true", "false"],
+        description="true, or false where an arm and its camera are there already",
     )
     arm = Node(
         package="lift_ros",
