@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lift_ros.configuration import Key
-from lift_ros.drivers.cartesian_topics import PoseAxes, TwistAxes
+from lift_ros.drivers.pose_topics import PoseAxes
 from lift_ros.drivers.protocol import Axes, Axis
 from lift_ros.drivers.topic_joints import TrajectoryAxes
 from lift_ros.drivers.trajectory_action import ActionAxes
+from lift_ros.drivers.twist_topics import TwistAxes
 from lift_ros.errors import UserError
 
 INTERFACES = {

@@ -169,6 +169,15 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
     "arm_simulator": (
         _fixed("robot", "ur5", "name", "robot arm of example-robot-data", choices=("ur5", "panda")),
         _fixed("rate", 100.0, "1/s", "how often joint states and the pose of the tool are published", 1.0, 500.0),
+        _fixed(
+            "camera_rate",
+            0.0,
+            "1/s",
+            "pictures on tool_camera/image_raw of a board beneath the arm, which a camera at the tool sees; 0 for none",
+            0.0,
+            100.0,
+        ),
+        _fixed("camera_size", 64, "pixels", "side of these pictures", 16, 1024),
         *_COMMON,
     ),
     "logging_policy": (*_POLICY, *_COMMON),

@@ -38,10 +38,10 @@ def _make_context(size: int) -> Any:
 
 
 class OffscreenCamera:
-    """Free cameras whose square images stand side by side; takes hold of the GL library only when made."""
+    """Cameras whose square images stand side by side; takes hold of the GL library only when made."""
 
     def __init__(self, model: Any, size: int, views: Sequence[Mapping[str, Any]], field_of_view: float = 45.0) -> None:
-        """Look at `model` as each of `views` says in the terms of MuJoCo's camera, which see so many degrees."""
+        """Look at `model` as each of `views` says in the terms of MuJoCo's camera; free ones see so many degrees."""
         import mujoco
 
         self._mujoco = mujoco

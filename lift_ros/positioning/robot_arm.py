@@ -72,9 +72,10 @@ class RobotArm:
         data.qfrc_applied[:] = np.clip(torques, -self._torques, self._torques)
         mujoco.mj_step(self._model, data)
 
-    def tool_pose(self) -> tuple[FloatArray, FloatArray]:
-        """Return where the tool is in the base, and its orientation as a quaternion x, y, z, w."""
-        pinocchio.framesForwardKinematics(self._kinematics, self._places, self.position)
+    def tool_pose(self, position: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return where the tool is in the base, now or with the joints elsewhere, and its quaternion x, y, z, w."""
+        joints = self.position if position is None else position
+        pinocchio.framesForwardKinematics(self._kinematics, self._places, joints)
         place = self._places.oMf[self._tool]
         return np.array(place.translation), np.array(pinocchio.Quaternion(place.rotation).coeffs())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lift_ros import drivers
 from lift_ros.drivers.protocol import Axes, DriverFault
 from lift_ros.drivers.table import DRIVERS, make_axes, make_camera
 from lift_ros.errors import UserError
@@ -14,6 +16,18 @@ from lift_ros.errors import UserError
 X = {"name": "x", "letter": "X", "unit": "mm", "low": 0, "high": 10, "tolerance": 0.1}
 Z = {"name": "z", "device": "Z", "unit": "um", "low": 0, "high": 1, "tolerance": 0.1}
 GRBL = {"driver": "grbl", "port": "/dev/none", "axes": [X]}
+RULES_OF_ALL = {"motion.py", "worker.py"}  # no drivers: what all of them share
+LONGEST_DRIVER = 200  # lines, so that a lab can read what moves its stage
+
+
+def test_every_driver_is_short_enough_to_be_read() -> None:
+    lengths = {
+        path.name: len(path.read_text().splitlines())
+        for path in Path(drivers.__file__).parent.glob("*.py")
+        if path.name not in RULES_OF_ALL
+    }
+    assert len(lengths) > len(DRIVERS)
+    assert {name: length for name, length in lengths.items() if length > LONGEST_DRIVER} == {}
 
 
 def test_axes_are_known_without_connecting() -> None:

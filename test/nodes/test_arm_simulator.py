@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import TwistStamped
-from lone_node import lone_node
+from lone_node import Kept, lone_node
 
 pytest.importorskip("pinocchio", reason="pip install 'lift_ros[arm]'")
 trajectory_msgs = pytest.importorskip("trajectory_msgs.msg", reason="pip install ros-trajectory-msgs")
@@ -86,3 +86,38 @@ def test_twist_that_makes_no_sense_is_dropped(node: ArmSimulator, message: Twist
     time.sleep(0.05)
     node.advance()
     assert np.allclose(node.arm.position, before, atol=1e-3)
+
+
+@pytest.fixture
+def seeing() -> Iterator[tuple[ArmSimulator, Kept]]:
+    """A UR5 with a camera that somebody looks through."""
+    with lone_node(ArmSimulator, camera_rate=20.0, camera_size=48) as node:
+        kept = Kept()
+        node._view.publisher = kept
+        yield node, kept
+
+
+def test_camera_at_the_tool_sees_where_the_arm_is(seeing: tuple[ArmSimulator, Kept]) -> None:
+    node, kept = seeing
+    begin = node.arm.position
+    node.look()
+    turned = begin + np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.5])
+    for target in (turned, begin):
+        node.follow(trajectory(node.arm.joints, target))
+        advance_until(node, lambda target=target: np.allclose(node.arm.position, target, atol=1e-4))  # type: ignore[misc]
+        node.look()
+    pictures = [np.array(message.data, dtype=float).reshape(48, 48, 3) for message in kept.take()]
+    assert len(pictures) == 3 and pictures[0].std() > 20
+    away, back = (np.abs(picture - pictures[0]).mean() for picture in pictures[1:])
+    assert back < 1 < 10 < away
+
+
+def test_picture_is_stamped_with_the_time_of_what_it_shows(seeing: tuple[ArmSimulator, Kept]) -> None:
+    node, kept = seeing
+    node.advance()
+    shown = node.get_clock().now().nanoseconds
+    time.sleep(0.05)
+    node.look()
+    (message,) = kept.take()
+    assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec <= shown
+    assert (message.header.frame_id, message.encoding) == ("tool_camera", "rgb8")

@@ -87,7 +87,7 @@ def read_until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
     raise AssertionError(f"{pattern} was never said:\n{''.join(lines)}")
 
 
-@pytest.mark.parametrize("name", ["assist", "collect", "evaluate", "fetch"])
+@pytest.mark.parametrize("name", ["arm", "assist", "collect", "evaluate", "fetch"])
 def test_bad_arguments_are_refused_before_any_node_starts(launch: Launch, tmp_path: Path, name: str) -> None:
     process = launch(name, p=2)
     output = finish(process)
