@@ -102,7 +102,7 @@ class GrblAxes:
         return state != "Idle"
 
     def stop(self) -> None:
-        """Cancel the jog, which slows down in order; a reset ends homing, and locks the controller until it is homed."""
+        """Cancel the jog, which slows down in order; homing is ended by a reset, after which it must be repeated."""
         self._locked |= self._homing
         self._write(_RESET if self._homing else _CANCEL_JOG)
 
