@@ -126,7 +126,7 @@ def living_graph(folder: Path, seed: int, augmentation: str = AUGMENTATION) -> I
 
 @contextlib.contextmanager
 def living(
-    folder: Path, options: GraphOptions, environment: Mapping[str, str] | None = None
+    folder: Path, options: GraphOptions, environment: Mapping[str, str] | None = None, first_step: bool = True
 ) -> Iterator[tuple[LivingGraph, Watcher]]:
     """Bring a graph up in a domain of its own, and somebody who watches it."""
     with reserved_domain() as domain:
@@ -135,7 +135,8 @@ def living(
         watcher = Watcher(domain)
         try:
             graph.start_all()
-            watcher.wait("the first step", lambda: watcher.steps > 0)
+            if first_step:
+                watcher.wait("the first step", lambda: watcher.steps > 0)
             yield graph, watcher
         finally:
             graph.close()

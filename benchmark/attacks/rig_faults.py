@@ -10,8 +10,8 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -25,6 +25,7 @@ from benchmark.attacks.living import LivingGraph, Stalled, Watcher, living
 from benchmark.attacks.page import note
 from benchmark.attacks.rig_truth import examine
 from benchmark.attacks.rigs import RIGS, AnyRig, Trace
+from lift_ros.collection.records import Outcome
 from lift_ros.graph.table import GraphOptions
 from lift_ros.progress import Progress
 from lift_ros.seeds import generator
@@ -46,6 +47,7 @@ class Broken:
 
     faults: Counter[str] = field(default_factory=Counter)
     plant_said: Counter[str] = field(default_factory=Counter)  # by fault and status of the plant
+    recorded: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by fault
     coasts: list[float] = field(default_factory=list)  # [s] from pressing a stop in a move to the last motion
     stops: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -71,7 +73,8 @@ class Broken:
         return (
             f"{self.episodes} episodes ({ends}), {self.steps} steps: {len(self.moved)} motions after a stop, "
             f"{len(self.lost)} lost, {len(self.untrue)} untrue, {len(self.stalls)} stalls, {len(self.tracebacks)} "
-            f"tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in motion, which ended after {coast}; faults: {listed}"
+            f"tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in motion, which ended after "
+            f"{coast}; faults: {listed}"
         )
 
     def __str__(self) -> str:
@@ -90,6 +93,7 @@ class Scene:
         self.broken = Broken()
         self.begun: set[int] = set()  # episodes whose first observation was seen
         self.stepped: set[tuple[int, int]] = set()
+        self.ends: list[str] = []  # of episodes
         self.moves = 0
         self.rests: list[tuple[str, int, int]] = []  # why, from when to when nothing may have moved
         self.presses: list[int] = []  # when emergency stops were pressed, where the node could hear them
@@ -102,6 +106,8 @@ class Scene:
             self.begun.add(message.episode)
         elif topic == "command" and message.kind == 0:
             self.moves += 1
+        elif topic == "episode":
+            self.ends.append(f"{Outcome(message.outcome).name.lower()}: {message.reason}".removesuffix(": "))
         elif topic == "step":
             self.stepped.add((message.episode, message.step))
 
@@ -230,26 +236,31 @@ COMMON: dict[str, Callable[[Scene], None]] = {
 }
 
 
-def attack(name: str, count: int, seed: int, folder: Path | None = None, progress: bool = False) -> Broken:
-    """Break one rig so many times, every fault in turn and at random moments."""
+def attack(
+    name: str, count: int, seed: int, folder: Path | None = None, faults: Sequence[str] = (), progress: bool = False
+) -> Broken:
+    """Break one rig so many times, by every fault, or by those named, in turn and at random moments."""
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="lift-rig-faults-") as made:
-            return attack(name, count, seed, Path(made), progress)
+            return attack(name, count, seed, Path(made), faults, progress)
     rig = RIGS[name](folder)
     try:
-        return _attack(rig, count, seed, folder, progress)
+        return _attack(rig, count, seed, folder, faults or (*COMMON, *rig.words), progress)
     finally:
         rig.close()
 
 
-def _attack(rig: AnyRig, count: int, seed: int, folder: Path, progress: bool) -> Broken:
+def write_scenario(folder: Path, content: dict[str, Any]) -> str:
+    """Write a scenario and return its name."""
+    path = folder / "scenario.yaml"
+    path.write_text(json.dumps(content))  # which is YAML too
+    return str(path)
+
+
+def _attack(rig: AnyRig, count: int, seed: int, folder: Path, names: Sequence[str], progress: bool) -> Broken:
     rng = generator(seed, "rig faults")
-    scenario = folder / f"{rig.name}.yaml"
-    scenario.write_text(json.dumps(rig.scenario()))  # which is YAML too
-    options = GraphOptions(
-        str(scenario), folder / "run", seed=seed, episodes=0, p=0.0, train_after=0, parameters=PARAMETERS
-    )
-    names = [*COMMON, *rig.words]
+    scenario = write_scenario(folder, rig.scenario())
+    options = GraphOptions(scenario, folder / "run", seed=seed, episodes=0, p=0.0, train_after=0, parameters=PARAMETERS)
     with (
         Progress(count, f"breaking {rig.name}", unit="faults", enabled=progress) as bar,
         living(folder, options, rig.environment) as (graph, watcher),
@@ -263,11 +274,13 @@ def _attack(rig: AnyRig, count: int, seed: int, folder: Path, progress: bool) ->
             try:
                 scene.wait_for_move()
                 broken.faults[fault] += 1
+                ended = len(scene.ends)
                 if fault in COMMON:
                     COMMON[fault](scene)
                 else:
                     scene.misbehave(fault)
                 scene.go_on(fault)
+                broken.recorded[fault] += scene.ends[ended:]
             except Stalled as stall:
                 broken.stalls.append(f"{fault}: {stall}")
                 break
