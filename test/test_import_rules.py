@@ -21,6 +21,7 @@ PACKAGE = ROOT / "lift_ros"
 LAYERS = (
     {
         "errors",
+        "own_code",
         "seeds",
         "array_types",
         "configuration",

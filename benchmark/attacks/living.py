@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -57,15 +58,13 @@ def _live(executable: str, words: list[str], log: str, settings: dict[str, str])
 class LivingGraph:
     """Nodes that are started again whenever they end, and what they say."""
 
-    def __init__(self, folder: Path, domain: int, seed: int, augmentation: str) -> None:
-        self.run = folder / "run"
+    def __init__(self, folder: Path, domain: int, options: GraphOptions, environment: Mapping[str, str]) -> None:
+        self.run = options.run
         self.folder = folder
-        self.settings = {DOMAIN: str(domain), RANGE: LOCALHOST}
-        acting: dict[str, Any] = {"p": 0.3, "augmentation": augmentation, "train_after": 0}
-        options = GraphOptions(SCENARIO, self.run, seed=seed, episodes=0, parameters=PARAMETERS, **acting)
+        self.settings = {DOMAIN: str(domain), RANGE: LOCALHOST, **environment}
         self._rows = {row.executable: row for row in graph_nodes(options)}
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([f"lift_ros.nodes.{name}_node" for name in MODULES])
+        self._context.set_forkserver_preload([f"lift_ros.nodes.{name}_node" for name in self._rows])
         self.processes: dict[str, BaseProcess] = {}
         self.starts: Counter[str] = Counter()
 
@@ -91,6 +90,10 @@ class LivingGraph:
             self.start(name)
         return dead
 
+    def signal(self, executable: str, number: signal.Signals) -> None:
+        """Send a signal to a node."""
+        os.kill(self.processes[executable].pid or 0, number)
+
     def kill(self, executable: str) -> None:
         """End a node as a power cut would, and start it again at once."""
         process = self.processes[executable]
@@ -114,14 +117,26 @@ class LivingGraph:
 
 @contextlib.contextmanager
 def living_graph(folder: Path, seed: int, augmentation: str = AUGMENTATION) -> Iterator[tuple[LivingGraph, Watcher]]:
+    """Bring a graph with a simulator up."""
+    acting: dict[str, Any] = {"p": 0.3, "augmentation": augmentation, "train_after": 0}
+    options = GraphOptions(SCENARIO, folder / "run", seed=seed, episodes=0, parameters=PARAMETERS, **acting)
+    with living(folder, options) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def living(
+    folder: Path, options: GraphOptions, environment: Mapping[str, str] | None = None, first_step: bool = True
+) -> Iterator[tuple[LivingGraph, Watcher]]:
     """Bring a graph up in a domain of its own, and somebody who watches it."""
     with reserved_domain() as domain:
-        graph = LivingGraph(folder, domain, seed, augmentation)
+        graph = LivingGraph(folder, domain, options, environment or {})
         os.environ.update(graph.settings)
         watcher = Watcher(domain)
         try:
             graph.start_all()
-            watcher.wait("the first step", lambda: watcher.steps > 0)
+            if first_step:
+                watcher.wait("the first step", lambda: watcher.steps > 0)
             yield graph, watcher
         finally:
             graph.close()
@@ -147,6 +162,7 @@ class Watcher:
         self.steps = 0
         self.heard: dict[str, Any] = {}  # the last message of each topic
         self.status: dict[str, str] = {}  # of each node that is not well
+        self.states: dict[str, str] = {}  # of each node, as names of its status
         self.on_message: Callable[[str, Any], None] = lambda _topic, _message: None
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
@@ -180,6 +196,7 @@ class Watcher:
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:
             name = status.name.rsplit("/", 1)[-1]
+            self.states[name] = next((item.value for item in status.values if item.key == "status"), "")
             if status.level == b"\0":
                 self.status.pop(name, None)
             else:
@@ -193,6 +210,17 @@ class Watcher:
                 raise Stalled(f"{what} did not come; said: {self.status or 'nothing'}")
             time.sleep(0.005)
         return time.monotonic() - began
+
+    def call(self, kind: Any, service: str, **request: Any) -> Any:
+        """Call a service of the graph and return its answer; `Stalled` where none comes."""
+        client = self.node.create_client(kind, service)
+        try:
+            self.wait(f"service {service}", client.service_is_ready)
+            future = client.call_async(kind.Request(**request))
+            self.wait(f"the answer of {service}", future.done)
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
 
     def close(self) -> None:
         """Leave the graph."""

@@ -132,11 +132,15 @@ class EpicsAxes:
         ]
 
     def _get(self, channel: Any, record: str) -> Any:
-        value = channel.get(timeout=self._seconds, use_monitor=False) if channel.connected else None
+        gone = DriverFault(
+            f"EPICS record {record} is gone: no answer within {self._seconds:g} s; check its server, reset, connect"
+        )
+        try:
+            value = channel.get(timeout=self._seconds, use_monitor=False) if channel.connected else None
+        except self._epics.ca.ChannelAccessGetFailure as error:  # the server ended while it was asked
+            raise gone from error
         if value is None:
-            raise DriverFault(
-                f"EPICS record {record} is gone: no answer within {self._seconds:g} s; check its server, reset, connect"
-            )
+            raise gone
         return value
 
     def _put(self, channel: Any, value: float, record: str) -> None:

@@ -26,6 +26,7 @@ KEYS = {
 AXIS_KEYS = {"letter": Key(str, choices=LETTERS, meaning="the controller's name of the axis")}
 _CANCEL_JOG, _RESET, _STATUS = b"\x85", b"\x18", b"?"
 _BEYOND_LIMITS = "error:15"
+_RESET_IN_MOTION = ("ALARM:3", "ALARM:6")  # while jogging, while homing
 _FRESH_SECONDS = 0.01  # a report serves for state and position, so that the line is asked once per poll
 
 
@@ -46,6 +47,7 @@ class GrblAxes:
         self._port: Any = None
         self._read = b""
         self._homing = False
+        self._locked = False  # in alarm for a known reason, until it is homed
         self._report, self._reported = "", -1.0
         self._last = np.zeros(len(LETTERS))
 
@@ -59,7 +61,7 @@ class GrblAxes:
             raise DriverFault(
                 f"port {self._settings['port']!r} cannot be opened ({error}); name another port"
             ) from error
-        self._read, self._homing, self._reported = b"", False, -1.0
+        self._read, self._homing, self._locked, self._reported = b"", False, True, -1.0
         self._port.write(_RESET)
         self._wait(lambda line: line.startswith("Grbl "), "its greeting")
         if "$13=1" in self._ask("$$"):
@@ -67,7 +69,7 @@ class GrblAxes:
 
     def home(self) -> None:
         """Begin the homing cycle, during which the controller answers nothing."""
-        self._homing = True
+        self._homing, self._locked = True, False
         self._write(b"$H\n")
 
     def position(self) -> FloatArray:
@@ -86,11 +88,13 @@ class GrblAxes:
         self._ask(f"$J=G90 G21 G53 {words} F{self._settings['feed']:g}")
 
     def busy(self) -> bool:
-        """Whether the controller moves; DriverFault where it is in alarm or a door is open."""
+        """Whether the controller moves; DriverFault where a door is open, or it is in alarm and that is news."""
         if self._homing:
             return self._still_homing()
         self._reported = -1.0
         state = self._status().strip("<>").split("|")[0]
+        if state == "Alarm" and self._locked:
+            return False
         if state.startswith(("Alarm", "Door", "Sleep", "Check")):
             raise DriverFault(
                 f"GRBL is in state {state}; allowed: Idle and Jog; find the reason, then home it again ($X unlocks it)"
@@ -98,7 +102,8 @@ class GrblAxes:
         return state != "Idle"
 
     def stop(self) -> None:
-        """Cancel the jog, which slows down in order; a reset ends homing, and the position is then unknown."""
+        """Cancel the jog, which slows down in order; homing is ended by a reset, after which it must be repeated."""
+        self._locked |= self._homing
         self._write(_RESET if self._homing else _CANCEL_JOG)
 
     def close(self) -> None:
@@ -110,7 +115,7 @@ class GrblAxes:
 
     def _still_homing(self) -> bool:
         while (line := self._line()) is not None:
-            if line == "ok":
+            if line == "ok" or (self._locked and line.startswith("Grbl ")):
                 self._homing = False
                 return False
             self._check(line, "$H")
@@ -149,6 +154,8 @@ class GrblAxes:
             raise MoveRefused(
                 f"GRBL refused {command!r} ({line}): beyond its soft limits; narrow those of the scenario"
             )
+        if self._locked and line in _RESET_IN_MOTION:
+            return  # it was told to
         if line.startswith(("error:", "ALARM:")):
             self._homing = False
             raise DriverFault(

@@ -1,4 +1,4 @@
-"""Pictures through OpenCV: any capture device, a video file, or a folder of pictures that stands in for a camera."""
+"""Pictures through OpenCV: a capture device, a stream, a video file, or a folder that stands in for a camera."""
 
 from __future__ import annotations
 
@@ -15,12 +15,19 @@ from lift_ros.drivers.protocol import DriverFault
 from lift_ros.positioning.pictures import PictureFormat
 
 CAMERA_KEYS = {
-    "source": Key(str, meaning="number of a capture device, a video file, or a folder of pictures"),
+    "source": Key(
+        str, meaning="number of a capture device, address of a stream, a video file, or a folder of pictures"
+    ),
     "grey": Key(bool, False, meaning="one value per pixel instead of three"),
     "latency_seconds": Key(
-        float, 0.2, low=0, high=10, meaning="longest time from exposure to arrival, buffers included (devices only)"
+        float,
+        0.2,
+        low=0,
+        high=10,
+        meaning="longest time from exposure to arrival, buffers included (devices and streams)",
     ),
 }
+_STREAM_MS = 5000  # within which a stream opens, and brings each picture
 _KINDS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 
 
@@ -52,7 +59,7 @@ class OpenCvCamera:
         self._format.forget()
         self._source = self._open()
         self.frame(time.monotonic(), 5.0)
-        if not self._name.isdecimal():
+        if not _is_live(self._name):
             self._source.close()
             self._source = self._open()
 
@@ -83,6 +90,11 @@ class OpenCvCamera:
             source.close()
 
 
+def _is_live(source: str) -> bool:
+    """Whether pictures come from a device or a stream, whether anybody wants them or not."""
+    return source.isdecimal() or "://" in source
+
+
 class _Folder:
     """The pictures of a folder by name, round and round."""
 
@@ -108,17 +120,23 @@ class _Folder:
 
 
 class _Capture:
-    """A capture device, whose buffers may hold old pictures, or a video file, which begins anew at its end."""
+    """A device or a stream, whose buffers may hold old pictures, or a video file, which begins anew at its end."""
 
     def __init__(self, source: str, latency: float) -> None:
         with needed_by("opencv", "pip install opencv-python-headless"):
             import cv2
-        self._is_device = source.isdecimal()
-        self._latency = latency if self._is_device else 0.0
-        if not self._is_device and not Path(source).expanduser().is_file():
-            raise DriverFault(f"camera.source is {source!r}; allowed: a number, a video file or a folder of pictures")
+        self._is_live, self._latency = _is_live(source), latency
+        if not self._is_live and not Path(source).expanduser().is_file():
+            raise DriverFault(
+                f"camera.source is {source!r}; allowed: a number, an address such as rtsp://, a video file or a folder "
+                "of pictures"
+            )
         self._first_frame = cv2.CAP_PROP_POS_FRAMES
-        self._capture = cv2.VideoCapture(int(source) if self._is_device else str(Path(source).expanduser()))
+        if "://" in source:
+            limits = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, _STREAM_MS, cv2.CAP_PROP_READ_TIMEOUT_MSEC, _STREAM_MS]
+            self._capture = cv2.VideoCapture(source, cv2.CAP_FFMPEG, limits)
+        else:
+            self._capture = cv2.VideoCapture(int(source) if self._is_live else str(Path(source).expanduser()))
         if not self._capture.isOpened():
             raise DriverFault(f"camera.source {source!r} cannot be opened; check the cable and who else uses it")
 
@@ -127,7 +145,7 @@ class _Capture:
         deadline = time.monotonic() + timeout
         while self._grab():
             arrived = time.monotonic()
-            if not self._is_device or arrived >= exposed_after + self._latency:
+            if not self._is_live or arrived >= exposed_after + self._latency:
                 there, pixels = self._capture.retrieve()
                 return pixels if there else None
             if arrived > deadline:
@@ -137,7 +155,7 @@ class _Capture:
     def _grab(self) -> bool:
         if self._capture.grab():
             return True
-        return not self._is_device and self._capture.set(self._first_frame, 0) and bool(self._capture.grab())
+        return not self._is_live and self._capture.set(self._first_frame, 0) and bool(self._capture.grab())
 
     def close(self) -> None:
         """Release the device or the file."""

@@ -22,6 +22,10 @@ class MoveRefused(DriverFault):
     latches = False
 
 
+class Displaced(MoveRefused):
+    """A move from where the axes are not any more, since somebody else moved them: not begun."""
+
+
 class MoveStopped(DriverFault):
     """A move that somebody stopped: it failed, but no device did."""
 

@@ -11,8 +11,8 @@ import numpy as np
 from lift_ros.array_types import FloatArray
 from lift_ros.configuration import Key, check_mapping
 from lift_ros.drivers.motion import MotionSettings
-from lift_ros.drivers.protocol import Axis
-from lift_ros.drivers.table import make_axes, make_camera
+from lift_ros.drivers.protocol import Axes, Axis, Camera
+from lift_ros.drivers.table import check_camera, make_axes, make_camera, read_axes
 from lift_ros.drivers.worker import DeviceWorker
 from lift_ros.errors import UserError
 from lift_ros.positioning.problem import Bounds, Limits
@@ -74,9 +74,9 @@ class Rig:
     def parse(cls, data: Mapping[str, Any], where: str) -> Rig:
         """Return what a section says; UserError where it cannot be."""
         read = check_mapping(data, RIG_KEYS, where)
-        _, motion = make_axes(read["axes"], f"{where}.axes")
+        motion = read_axes(read["axes"], f"{where}.axes")
         if read["camera"]:
-            make_camera(read["camera"], f"{where}.camera")
+            check_camera(read["camera"], f"{where}.camera")
         reading = Reading(**check_mapping(read["reading"], READING_KEYS, f"{where}.reading"))
         scale = _vector(read["scale"], motion.axes, f"{where}.scale")
         if scale is not None and not (scale > 0).all():
@@ -135,10 +135,13 @@ class Rig:
             return None
         return np.random.default_rng(derive_seed(seed, "start")).uniform(*self.start)
 
+    def make_devices(self) -> tuple[Axes, MotionSettings, Camera | None]:
+        """Return axes and camera of the classes that the scenario names; nothing is connected yet."""
+        return *make_axes(self.axes, "rig.axes"), make_camera(self.camera, "rig.camera") if self.camera else None
+
     def make_worker(self) -> DeviceWorker:
         """Return the devices on a thread of their own; nothing is connected yet."""
-        axes, motion = make_axes(self.axes)
-        return DeviceWorker(axes, motion, make_camera(self.camera) if self.camera else None)
+        return DeviceWorker(*self.make_devices())
 
     def _check_places(self, where: str) -> None:
         low, high = (corner * self.scale for corner in self.reachable())

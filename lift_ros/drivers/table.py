@@ -20,8 +20,10 @@ from lift_ros.drivers import (
     topics,
 )
 from lift_ros.drivers.motion import MotionSettings
+from lift_ros.drivers.own import arguments_of, own_axes, own_camera
 from lift_ros.drivers.protocol import Axes, Camera
 from lift_ros.errors import UserError
+from lift_ros.own_code import is_own
 from lift_ros.untrusted import brief
 
 MOST_AXES = 32
@@ -62,39 +64,71 @@ DRIVERS: Mapping[str, Driver] = {
 }
 
 
+OWN = Driver()  # a class of the user, which nothing is known of before it is imported
+
+
+def read_axes(data: Any, where: str = "axes") -> MotionSettings:
+    """Return how the axes move that a mapping describes, all of it checked but what only a user's own class knows."""
+    driver, read, settings = _read(data, where)
+    if driver.axes is not None:
+        driver.axes(settings.axes, read["axes"], read)
+    return settings
+
+
 def make_axes(data: Any, where: str = "axes") -> tuple[Axes, MotionSettings]:
     """Return the axes that a mapping describes and how they move; nothing is connected yet."""
+    driver, read, settings = _read(data, where)
+    if driver.axes is None:
+        return own_axes(read, settings.axes, where), settings
+    return driver.axes(settings.axes, read["axes"], read), settings
+
+
+def _read(data: Any, where: str) -> tuple[Driver, dict[str, Any], MotionSettings]:
+    """Return the driver of a mapping of axes, the checked mapping, and how the axes move; one's own has no `axes`."""
     driver = _driver(data, where, [name for name, known in DRIVERS.items() if known.axes is not None])
 
-    def read_axes(value: Any, place: str) -> list[dict[str, Any]]:
+    def read_each(value: Any, place: str) -> list[dict[str, Any]]:
         return _read_axes(value, {**motion.AXIS_KEYS, **driver.axis_keys}, place)
 
     keys: Keys = {
         "driver": Key(str),
         **driver.keys,
         **driver.axes_keys,
-        "axes": Section(read_axes),
+        "axes": Section(read_each),
         "motion": Section(_read_motion, check_mapping({}, motion.MOTION_KEYS, "motion")),
     }
-    read = check_mapping(data, keys, where)
-    settings = MotionSettings.of(read["axes"], read["motion"])
-    assert driver.axes is not None
-    return driver.axes(settings.axes, read["axes"], read), settings
+    arguments = arguments_of(data, keys) if driver is OWN else {}
+    read = check_mapping({name: data[name] for name in data if name not in arguments}, keys, where)
+    return driver, {**read, **arguments}, MotionSettings.of(read["axes"], read["motion"])
+
+
+def check_camera(data: Any, where: str = "camera") -> None:
+    """Check what a mapping says of a camera: all but what only a user's own class knows."""
+    if _camera_driver(data, where) is not OWN:
+        make_camera(data, where)
 
 
 def make_camera(data: Any, where: str = "camera") -> Camera:
     """Return the camera that a mapping describes; it is not connected yet."""
-    driver = _driver(data, where, [name for name, known in DRIVERS.items() if known.camera is not None])
-    assert driver.camera is not None
+    driver = _camera_driver(data, where)
+    if driver.camera is None:
+        return own_camera(data, where)
     return driver.camera(check_mapping(data, {"driver": Key(str), **driver.keys, **driver.camera_keys}, where))
+
+
+def _camera_driver(data: Any, where: str) -> Driver:
+    return _driver(data, where, [name for name, known in DRIVERS.items() if known.camera is not None])
 
 
 def _driver(data: Any, where: str, names: list[str]) -> Driver:
     name = data.get("driver") if isinstance(data, dict) else None
+    allowed = f'one of {", ".join(names)}, or a class of your own as "my_package.my_module:Name"'
     if name is None:
-        raise UserError(f"{where}.driver is missing; allowed: one of {', '.join(names)}")
+        raise UserError(f"{where}.driver is missing; allowed: {allowed}")
+    if isinstance(name, str) and is_own(name):
+        return OWN
     if not isinstance(name, str) or name not in names:
-        raise UserError(f"{where}.driver is {brief(name)}; allowed: one of {', '.join(names)}; {nearest(name, names)}")
+        raise UserError(f"{where}.driver is {brief(name)}; allowed: {allowed}; {nearest(name, names)}")
     return DRIVERS[name]
 
 

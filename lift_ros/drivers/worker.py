@@ -10,9 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+import numpy as np
+
 from lift_ros.array_types import FloatArray, Picture
 from lift_ros.drivers.motion import Action, MotionSettings, Move, Rest
-from lift_ros.drivers.protocol import Axes, Camera, DriverFault, MoveStopped
+from lift_ros.drivers.protocol import Axes, Camera, Displaced, DriverFault, MoveRefused, MoveStopped
+from lift_ros.drivers.stopping import Stopper
 from lift_ros.errors import UserError
 
 Result = TypeVar("Result")
@@ -36,6 +39,7 @@ class DeviceWorker:
         self._connected = self._homed = self._closed = False
         self._thread = threading.Thread(target=self._work, name="devices", daemon=True)
         self._thread.start()
+        self._stopper = Stopper(axes.stop)
 
     @property
     def fault(self) -> DriverFault | None:
@@ -59,9 +63,9 @@ class DeviceWorker:
         """Move to an absolute target; the answer is the position that is read back on arrival."""
         return self._ask(lambda: self._move(target))
 
-    def move_by(self, way: FloatArray) -> Future[FloatArray]:
-        """Move by a way from where the axes are read to be when the move begins; answers as `move` does."""
-        return self._ask(lambda: self._move(self._position() + way))
+    def move_by(self, way: FloatArray, origin: FloatArray | None = None) -> Future[FloatArray]:
+        """Move by a way from where the axes are; Displaced where that is not `origin`, where they were last seen."""
+        return self._ask(lambda: self._move(self._checked_position(origin) + way))
 
     def trace(self, target: FloatArray, seconds: float) -> Future[list[Sample]]:
         """Move as `move` does, and answer with what the device told from the start until so long after the arrival."""
@@ -70,6 +74,10 @@ class DeviceWorker:
     def look(self, timeout: float) -> Future[tuple[FloatArray, Picture | None]]:
         """Read the axes and take a picture, where there is a camera, exposed after all that was asked before."""
         return self._ask(lambda: self._look(timeout))
+
+    def rest(self) -> Future[None]:
+        """See the axes at rest; those that move are stopped first."""
+        return self._ask(self._see_rest)
 
     def position(self) -> Future[FloatArray]:
         """Read where the axes are."""
@@ -86,7 +94,7 @@ class DeviceWorker:
             self._stopped.set()
         try:
             if self._connected:
-                self._axes.stop()
+                self._stopper.stop()
         except Exception as error:
             self._latch(_as_fault(error, "stopping"))
 
@@ -103,6 +111,7 @@ class DeviceWorker:
         with self._asking:
             self._closed = True
             self._queue.put(None)
+        self._stopper.close()
         self._thread.join(_CLOSING_SECONDS)
 
     def _ask(self, work: Callable[[], Result]) -> Future[Result]:
@@ -159,6 +168,7 @@ class DeviceWorker:
         self._connected = True
         if self._camera is not None:
             self._camera.connect()
+        self._see_rest()
 
     def _release(self) -> None:
         self._connected = self._homed = False
@@ -198,8 +208,29 @@ class DeviceWorker:
             if decision.action is Action.FINISH:
                 return position
             if decision.target is not None:
-                onward = decision.target
-                self._begin(lambda: self._axes.start(onward))  # noqa: B023 - called at once
+                self._turn(decision.target)
+
+    def _turn(self, target: FloatArray) -> None:
+        """Begin the last approach; what refuses it has let the axes move, so that it is a fault."""
+        try:
+            self._begin(lambda: self._axes.start(target))
+        except MoveRefused as refused:
+            raise DriverFault(f"the axes stay where the last approach begins: {refused}") from refused
+
+    def _checked_position(self, origin: FloatArray | None) -> FloatArray:
+        """Return where the axes are; Displaced where that is further from `origin` than two arrivals may differ."""
+        position = self._position()
+        if origin is None:
+            return position
+        off, allowed = np.abs(position - origin), 2 * self._settings.tolerance
+        if (off > allowed).any():
+            i = int(np.argmax(off / allowed))
+            axis = self._settings.axes[i]
+            raise Displaced(
+                f"axis {axis.name} is at {axis.show(position[i])}, but was last seen at {axis.show(origin[i])} (twice "
+                f"the tolerance: {axis.show(allowed[i])}): something else moved it; begin an episode anew"
+            )
+        return position
 
     def _position(self) -> FloatArray:
         self._opened()
@@ -222,14 +253,18 @@ class DeviceWorker:
 
     def _halt(self) -> None:
         """See the axes come to rest after a stop, saying it again as long as they move."""
-        began = time.monotonic()
-        rest = Rest(self._settings, began, _REST_SECONDS + self._settings.settle_seconds, "a stop")
         self._axes.stop()
+        self._see_rest()
+        raise _stopped()
+
+    def _see_rest(self) -> None:
+        """Look until the axes rest, stopping those that move."""
+        self._opened()
+        rest = Rest(self._settings, time.monotonic(), _REST_SECONDS + self._settings.settle_seconds, "a stop")
         while not rest.reached(time.monotonic(), busy := self._axes.busy(), self._axes.position()):
             if busy:
                 self._axes.stop()
             time.sleep(self._settings.poll_seconds)
-        raise _stopped()
 
     def _rest(self, allowed: float, what: str) -> None:
         rest = Rest(self._settings, time.monotonic(), allowed, what)

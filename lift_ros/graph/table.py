@@ -24,10 +24,10 @@ from lift_ros.graph.parameters import (
     find,
 )
 from lift_ros.graph.roles import require_libraries
+from lift_ros.own_code import find_own
 from lift_ros.policies.augmentations import AUGMENTATION_NAMES, UNCERTAINTY
 from lift_ros.policies.learned import load_fitting_model
 from lift_ros.policies.loading import is_routine
-from lift_ros.policies.routines import find_routine
 from lift_ros.scenario import GUARD_KEYS, Scenario, load_scenario
 
 # A simulator waits as patiently as one likes: there a loaded machine must not change a trajectory.
@@ -167,6 +167,8 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
     check_namespace(options.namespace)
     if not is_routine(scenario.logging_policy.name):
         scenario.make_logging_policy()  # refuses a plant of sizes that it cannot work with; a routine may open devices
+    if scenario.rig and options.plant == SIMULATOR:
+        scenario.make_rig().make_devices()  # refuses devices of one's own classes that the node would not find
     for path in options.data:
         RunReader(path)  # refuses what is no run
     for executable, values in options.parameters.items():
@@ -204,7 +206,7 @@ def _check_routine(options: GraphOptions, scenario: Scenario) -> None:
     """Refuse a routine that the logging policy would not find, unless another one is set by hand."""
     name = scenario.logging_policy.name
     if is_routine(name) and "policy" not in options.parameters.get("logging_policy", {}):
-        find_routine(name)
+        find_own(name, "routine")
 
 
 def _arbiter(options: GraphOptions, scenario: Scenario, plan: CollectionPlan, run: str) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from std_srvs.srv import SetBool, Trigger
 import lift_ros.msg as msg
 from lift_ros.collection.exchange import Hold, Move, Observation, Refusal, Reset
 from lift_ros.collection.proposals import refusal_of
+from lift_ros.drivers.protocol import Displaced
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.messages.records import decode_command, encode_observation
@@ -223,9 +224,22 @@ class PlantNode(LiftNode):
         """Return what the hardware answers; what it raises becomes a fault, and the node lives on."""
         try:
             return action()
+        except Displaced as moved:
+            self._give_up(moved)
+            raise _Failed from moved
         except Exception as error:  # a driver may raise anything
             self._latch(f"{deed}: {error or type(error).__name__}")
             raise _Failed from error
+
+    def _give_up(self, moved: Displaced) -> None:
+        """Refuse a move that did not begin where its policy thought; no device failed, so an episode may begin."""
+        command, self._under_way = self._under_way, None
+        self._motion_timer.cancel()
+        self._over = self._interrupted = True
+        self.get_logger().warning(f"no move: {moved}")
+        self._set_status_at_rest()
+        if command is not None:
+            self._refuse(command, Refusal.INTERRUPTED)
 
     def _latch(self, fault: str) -> None:
         """Hold, refuse what was under way, and everything from now on until the fault is reset."""

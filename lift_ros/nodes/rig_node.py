@@ -18,7 +18,7 @@ from lift_ros.drivers.rig import POSITION, Reading
 from lift_ros.errors import UserError
 from lift_ros.graph import qos
 from lift_ros.nodes.plant import PlantNode
-from lift_ros.policies.routines import find_routine
+from lift_ros.own_code import find_own
 from lift_ros.positioning.problem import Observed
 
 CONNECTING_SECONDS = 60.0
@@ -72,8 +72,9 @@ class RigNode(PlantNode):
         self._look()
 
     def move(self, action: FloatArray) -> None:
-        """Move by `action` from where the axes are."""
-        self._begun = [self._worker.move_by(np.asarray(action) * self.rig.scale)]
+        """Move by `action` from where the axes were last seen, unless somebody has moved them since."""
+        origin = None if self._last is None else self._last.position * self.rig.scale
+        self._begun = [self._worker.move_by(np.asarray(action) * self.rig.scale, origin)]
         self._look()
 
     def moving(self) -> bool:
@@ -104,10 +105,10 @@ class RigNode(PlantNode):
             raise self._worker.fault
 
     def recover(self) -> None:
-        """Ask the devices again; connect those anew that do not answer, after which they are not homed any more."""
+        """See the axes at rest; connect devices anew that do not answer, after which they are not homed any more."""
         self._worker.reset()
         try:
-            self._worker.position().result(ANSWER_SECONDS)
+            self._worker.rest().result(ANSWER_SECONDS)
         except Exception:
             self._worker.reset()
             self._connect(ANSWER_SECONDS)
@@ -165,7 +166,7 @@ def make_reading(reading: Reading) -> Callable[[FloatArray, Picture | None], Any
     """Return the function that makes observations; UserError where it cannot be had, or not with these arguments."""
     if reading.name == POSITION:
         return lambda position, picture: position
-    target = find_routine(reading.name, "reading")
+    target = find_own(reading.name, "reading")
     arguments = dict(reading.arguments)
     if not inspect.isclass(target):
         return lambda position, picture: target(position, picture, **arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from lift_ros.array_types import FloatArray
-from lift_ros.configuration import nearest
 from lift_ros.errors import UserError
+from lift_ros.own_code import find_own
 from lift_ros.policies.protocol import Policy, SeededPolicy
 
 Routine = Generator[FloatArray, FloatArray, Any]
@@ -89,7 +88,7 @@ class WatchedPolicy:
 
 def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> Policy:
     """Return the routine that "module:Name" names, called with these keyword arguments."""
-    target = find_routine(spec)
+    target = find_own(spec, "routine")
     is_class = inspect.isclass(target)
     if not is_class and not inspect.isgeneratorfunction(target):
         raise UserError(
@@ -109,25 +108,3 @@ def load_routine(spec: str, arguments: Mapping[str, Any], action_size: int) -> P
 
 
 _METHODS = {"reset": "it forgets all internal state", "act": "it takes an observation and returns an action"}
-
-
-def find_routine(spec: str, what: str = "routine") -> Any:
-    """Return the class or function that "module:Name" names, or say why it cannot be had."""
-    module_name, _, attribute = spec.partition(":")
-    if not module_name or not attribute.isidentifier():
-        raise UserError(f'{what} {spec!r} is not of the form "my_package.my_module:MyRoutine"')
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise UserError(f"{what} {spec}: module {module_name!r} needs {error.name!r}: install it") from error
-        raise UserError(
-            f"{what} {spec}: there is no module {error.name!r} in this terminal: source the workspace that has it "
-            f"(source install/setup.bash), check the spelling, or add its folder to PYTHONPATH"
-        ) from error
-    except Exception as error:
-        raise UserError(f"{what} {spec}: importing {module_name!r} failed: {type(error).__name__}: {error}") from error
-    if not hasattr(module, attribute):
-        names = [name for name in vars(module) if not name.startswith("_")]
-        raise UserError(f"{what} {spec}: module {module_name!r} has no {attribute!r}; {nearest(attribute, names)}")
-    return getattr(module, attribute)

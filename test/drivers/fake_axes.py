@@ -8,15 +8,15 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.drivers.motion import MotionSettings
-from lift_ros.drivers.protocol import Axis
+from lift_ros.drivers.protocol import Axis, MoveRefused
 
 LAYOUT = (Axis("x", "mm", -10.0, 10.0),)
 
 
-def settings(**more: float) -> MotionSettings:
+def settings(backlash: float = 0.0, **more: float) -> MotionSettings:
     one = np.ones(1)
     chosen = {"poll_seconds": 0.002, "settle_seconds": 0.01, **more}
-    return MotionSettings(LAYOUT, 0.01 * one, np.nan * one, 0 * one, **chosen)  # type: ignore[arg-type]
+    return MotionSettings(LAYOUT, 0.01 * one, np.nan * one, backlash * one, **chosen)  # type: ignore[arg-type]
 
 
 class FakeAxes:
@@ -31,6 +31,9 @@ class FakeAxes:
         self.starting = threading.Event()  # set when a start has begun
         self.may_start = threading.Event()  # a start waits for it
         self.may_start.set()
+        self.may_stop = threading.Event()  # a stop waits for it, as for a library's lock
+        self.may_stop.set()
+        self.refuses_from = 1_000_000  # this start and later ones are refused
         self._position, self._moving = np.zeros(1), False
 
     def _note(self, call: str) -> None:
@@ -56,6 +59,8 @@ class FakeAxes:
         self.starting.set()
         assert self.may_start.wait(20)
         self._note("start")
+        if self.calls.count("start") >= self.refuses_from:
+            raise MoveRefused("beyond the device's own limits")
         self._moving = self.stuck
         if not self.stuck:
             self._position = np.array(target)
@@ -64,6 +69,7 @@ class FakeAxes:
         return self._moving
 
     def stop(self) -> None:
+        assert self.may_stop.wait(20)
         self._note("stop")
         self._moving = False
 

@@ -25,9 +25,10 @@ class GrblDevice:
         self.speed = 100.0  # [mm/s], whatever the feed
         self.short = 1.0  # share of the way that jogs go
         self.silent = False
+        self.homes = True  # whether homing finds its switches
         self._settings = f"$10=1\r\n$13={int(inches)}\r\n$22={int(homing)}\r\nok"
         self._homing_enabled = homing
-        self._state = "Idle"
+        self._state = "Alarm" if homing else "Idle"  # a controller that can home insists on it after power-on
         self._position, self._target = [0.0] * 3, [0.0] * 3
         self._typed = b""
         self._ended = threading.Event()
@@ -59,7 +60,7 @@ class GrblDevice:
         elif self._state == "Home":
             return
         elif byte == 0x85:
-            self._target = list(self._position)
+            self._target = list(self._position) if self._state == "Jog" else self._target
         elif byte == ord("?"):
             places = ",".join(f"{value:.3f}" for value in self._position)
             self._say(f"<{self._state}|MPos:{places}|FS:0,0>")
@@ -71,25 +72,34 @@ class GrblDevice:
 
     def _reset(self) -> None:
         if self._state != "Idle":
-            self._say("ALARM:6" if self._state == "Home" else "ALARM:3")
+            if self._state != "Alarm":
+                self._say("ALARM:6" if self._state == "Home" else "ALARM:3")
             self._state = "Alarm"
         self._target, self._typed = list(self._position), b""
         self._say("\r\nGrbl 1.1h ['$' for help]")
+        if self._state == "Alarm":
+            self._say("[MSG:'$H'|'$X' to unlock]")
 
     def _obey(self, line: str) -> None:
         self.commands.append(line)
-        if line == "$$":
+        if line.startswith("$") and not line.startswith("$J=") and self._state not in ("Idle", "Alarm"):
+            self._say("error:8")
+        elif line == "$$":
             self._say(self._settings)
         elif line == "$H":
             self._home()
         elif line.startswith("$J="):
             self._jog(line)
         else:
-            self._say("error:20")
+            self._say("error:3" if line.startswith("$") else "error:20")
 
     def _home(self) -> None:
         if not self._homing_enabled:
             self._say("error:5")
+            return
+        if not self.homes:
+            self._state = "Alarm"
+            self._say("ALARM:9")
             return
         self._state, self._target = "Home", [0.0] * 3
 

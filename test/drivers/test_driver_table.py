@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_axes import FakeAxes
 
 from lift_ros import drivers
-from lift_ros.drivers.protocol import Axes, DriverFault
-from lift_ros.drivers.table import DRIVERS, make_axes, make_camera
+from lift_ros.drivers.protocol import Axes, Axis, DriverFault
+from lift_ros.drivers.table import DRIVERS, check_camera, make_axes, make_camera, read_axes
 from lift_ros.errors import UserError
 
 X = {"name": "x", "letter": "X", "unit": "mm", "low": 0, "high": 10, "tolerance": 0.1}
@@ -89,6 +90,83 @@ def test_missing_library_is_one_sentence_with_the_remedy(
     axes, _ = make_axes(data)
     with pytest.raises(UserError, match=f"driver {driver} needs {library}.*pip install 'lift_ros\\[{driver}\\]'"):
         axes.connect()
+
+
+class OwnStage(FakeAxes):
+    """As a user writes it: what a scenario says beside axes and motion are its arguments."""
+
+    def __init__(self, layout: tuple[Axis, ...], port: str, speed: float = 1.0) -> None:
+        super().__init__()
+        self.layout = layout
+        self.port, self.speed = port, speed
+
+
+class OwnCamera:
+    def __init__(self, shutter: float = 1.0) -> None:
+        self.shutter = shutter
+
+    def connect(self) -> None: ...
+
+    def frame(self, exposed_after: float, timeout: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Unlike(OwnStage):
+    def __init__(self, layout: tuple[Axis, ...]) -> None:
+        super().__init__(layout, "")
+        self.layout = ()
+
+
+class Unfinished:
+    def connect(self) -> None: ...
+
+
+OWN = {
+    "driver": f"{__name__}:OwnStage",
+    "port": "/dev/stage",
+    "axes": [{name: value for name, value in Z.items() if name != "device"}],
+}
+
+
+def test_axes_and_cameras_of_ones_own_classes() -> None:
+    axes, motion = make_axes({**OWN, "speed": 2.5, "motion": {"settle_seconds": 0.5}})
+    assert isinstance(axes, OwnStage) and isinstance(axes, Axes)
+    assert (axes.port, axes.speed, axes.layout) == ("/dev/stage", 2.5, motion.axes)
+    assert (motion.axes[0].high, motion.settle_seconds) == (1.0, 0.5)
+    camera: Any = make_camera({"driver": f"{__name__}:OwnCamera", "shutter": 0.5})
+    assert camera.shutter == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"driver": "nowhere.at_all:Stage"}, "axes.driver nowhere.at_all:Stage: there is no module 'nowhere'"),
+        ({"driver": f"{__name__}:OwnStag"}, "has no 'OwnStag'; did you mean 'OwnStage'"),
+        ({"driver": f"{__name__}:make_axes"}, "make_axes is no class; write one with the methods connect, home"),
+        ({"driver": f"{__name__}:Unfinished"}, "Unfinished has no method home; lift_ros/drivers/protocol.py"),
+        ({"driver": f"{__name__}:Unlike", "port": None}, "Unlike takes no key 'port'"),
+        ({"prot": 1}, "OwnStage takes no key 'prot'; did you mean 'port'"),
+        ({"axes": []}, "axes.axes is \\[\\]; allowed"),
+        ({"motion": {"poll": 1}}, "unknown key 'poll'"),
+    ],
+)
+def test_bad_own_axes_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        make_axes({**OWN, **change})
+
+
+def test_own_axes_without_an_argument_or_with_another_layout_are_refused() -> None:
+    without = {name: value for name, value in OWN.items() if name != "port"}
+    with pytest.raises(UserError, match="OwnStage cannot be made of the keys .none.: missing a required .* 'port'"):
+        make_axes(without)
+    with pytest.raises(UserError, match="Unlike has another layout than it was made with"):
+        make_axes({**without, "driver": f"{__name__}:Unlike"})
+
+
+def test_own_classes_are_not_imported_to_read_a_scenario() -> None:
+    assert read_axes({**OWN, "driver": "nowhere.at_all:Stage"}).axes[0].name == "z"
+    check_camera({"driver": "nowhere.at_all:Camera"})
 
 
 def test_every_key_says_what_it_means() -> None:

@@ -86,7 +86,9 @@ def test_short_move_is_a_latched_fault(worker: DeviceWorker, device: GrblDevice)
     assert worker.fault is not None
 
 
-def test_stop_while_homing_is_an_alarm(worker: DeviceWorker, device: GrblDevice) -> None:
+def test_stop_while_homing_is_no_fault_but_the_axes_must_be_homed_again(
+    worker: DeviceWorker, device: GrblDevice
+) -> None:
     worker.move(np.array([40.0, 0.0])).result(WAIT)
     device.speed = 1.0
     before = device.commands.count("$H")
@@ -95,9 +97,36 @@ def test_stop_while_homing_is_an_alarm(worker: DeviceWorker, device: GrblDevice)
     while device.commands.count("$H") == before and time.monotonic() < until:
         time.sleep(0.005)
     worker.stop()
-    with pytest.raises(DriverFault, match="ALARM:6"):
+    with pytest.raises(MoveStopped):
         answer.result(WAIT)
-    assert not worker.homed
+    first, second = (worker.position().result(WAIT) for _ in range(2))
+    assert np.array_equal(first, second) and first[0] > 0
+    assert worker.fault is None and not worker.homed
+    with pytest.raises(MoveRefused, match="not homed"):
+        worker.move(np.array([1.0, 1.0])).result(WAIT)
+    device.speed = 1000.0
+    worker.home().result(WAIT)
+    assert np.allclose(worker.move(np.array([1.0, 1.0])).result(WAIT), 1.0, atol=0.02)
+
+
+def test_alarm_while_homing_that_nobody_asked_for_is_a_fault(worker: DeviceWorker, device: GrblDevice) -> None:
+    device.homes = False
+    with pytest.raises(DriverFault, match="ALARM:9"):
+        worker.home().result(WAIT)
+    assert worker.fault is not None and not worker.homed
+
+
+def test_connecting_while_a_jog_of_somebody_else_is_under_way_ends_it(worker: DeviceWorker, device: GrblDevice) -> None:
+    device.speed = 2.0
+    worker.move(np.array([40.0, 40.0]))
+    wait_for_jog(device)
+    other = worker_of(device)  # as after a process that was killed in a move
+    other.connect().result(WAIT)
+    first, second = (other.position().result(WAIT) for _ in range(2))
+    assert np.array_equal(first, second) and (first < 40).all()
+    with pytest.raises(MoveRefused, match="not homed"):
+        other.move(np.array([1.0, 1.0])).result(WAIT)
+    other.close()
 
 
 def test_silent_controller_is_a_fault_and_can_be_connected_again(worker: DeviceWorker, device: GrblDevice) -> None:

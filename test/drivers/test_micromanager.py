@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lift_ros.drivers.protocol import Axes, Camera, DriverFault, MoveStopped
+from lift_ros.drivers.micromanager_core import Core
+from lift_ros.drivers.protocol import Axes, Camera, DriverFault, MoveRefused, MoveStopped
 from lift_ros.drivers.table import make_axes, make_camera
 from lift_ros.drivers.worker import DeviceWorker
 from lift_ros.errors import UserError
@@ -59,11 +60,19 @@ def test_camera_sees_what_the_stages_do(worker: DeviceWorker) -> None:
     sharp = see(worker)
     worker.move(np.array([0.0, 0.0, 5.0])).result(WAIT)
     assert sharpness(see(worker)) < 0.8 * sharpness(sharp)
-    worker.move(np.array([20.0, 0.0, 0.0])).result(WAIT)
-    moved = see(worker)
-    shifts = [-20, 0, 20]
-    apart = [np.abs(np.roll(sharp, shift, axis=1)[:, 40:-40] - moved[:, 40:-40]).mean() for shift in shifts]
-    assert shifts[int(np.argmin(apart))] != 0
+
+
+@pytest.mark.parametrize(("way", "axis"), [((20.0, 0.0), 1), ((0.0, 20.0), 0)])
+def test_picture_shifts_by_one_pixel_per_micrometre(worker: DeviceWorker, way: tuple[float, float], axis: int) -> None:
+    worker.move(np.zeros(3)).result(WAIT)
+    before = see(worker)
+    worker.move(np.array([*way, 0.0])).result(WAIT)
+    after = see(worker)
+    shifts = range(-30, 31)
+    inner = (slice(40, -40), slice(40, -40))
+    apart = [np.abs(np.roll(before, shift, axis=axis)[inner] - after[inner]).mean() for shift in shifts]
+    assert abs(shifts[int(np.argmin(apart))]) == 20
+    assert min(apart) < 0.5 * np.median(apart)
 
 
 def test_what_a_stage_refuses_is_a_latched_fault(worker: DeviceWorker) -> None:
@@ -76,14 +85,35 @@ def test_what_a_stage_refuses_is_a_latched_fault(worker: DeviceWorker) -> None:
 
 def test_stop_ends_a_long_move_and_the_stage_rests(worker: DeviceWorker) -> None:
     worker.move(np.zeros(3)).result(WAIT)
+    core = Core.of({"configuration": "demo", "adapters": None}).api  # the devices themselves, past the driver
+    core.setProperty("XY", "Velocity", "0.1")  # µm per ms: five seconds for the way
     answer = worker.move(np.array([500.0, 500.0, 0.0]))
-    while not answer.running():
-        time.sleep(0.001)
+    until = time.monotonic() + WAIT
+    while core.getXPosition("XY") < 5.0 and time.monotonic() < until:
+        time.sleep(0.002)
     worker.stop()
     with pytest.raises(MoveStopped):
         answer.result(WAIT)
-    first, second = (worker.position().result(WAIT) for _ in range(2))
-    assert np.array_equal(first, second)
+    stopped = core.getXPosition("XY"), core.getYPosition("XY")
+    time.sleep(0.1)
+    assert (core.getXPosition("XY"), core.getYPosition("XY")) == stopped
+    assert 5.0 <= stopped[0] < 400.0
+    assert not core.deviceBusy("XY")
+    with pytest.raises(MoveRefused, match="target of axis x is 501 um"):
+        worker.move(np.array([501.0, 0.0, 0.0])).result(WAIT)
+    assert core.getXPosition("XY") == stopped[0]
+
+
+def test_stop_does_not_wait_for_an_exposure_that_holds_the_library(worker: DeviceWorker) -> None:
+    core = Core.of({"configuration": "demo", "adapters": None}).api
+    core.setExposure(3000.0)
+    answer = worker.frame(time.monotonic(), WAIT)
+    while not answer.running():
+        time.sleep(0.001)
+    worker.stop()
+    assert not answer.done()
+    assert "did not take a stop" in str(worker.fault)
+    assert answer.result(WAIT).shape == (512, 512)
 
 
 @pytest.mark.parametrize(("kind", "encoding"), [("8bit", "mono8"), ("16bit", "mono16"), ("32bitRGB", "rgb8")])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import threading
 import time
+from collections import deque
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +88,91 @@ def test_empty_folder_and_broken_picture(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no picture")
     with pytest.raises(DriverFault, match="a.png is no picture"):
         camera_of(tmp_path).connect()
+
+
+class Stream:
+    """A network camera: sends numbered grey pictures on and on, each `delay` after its exposure, until it is `off`."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.off = threading.Event()
+        self.exposed: dict[int, float] = {}  # when each level was exposed last
+        stream = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=picture")
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    stream.send(self.wfile, delay)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self._server.server_port}/stream.mjpg"
+
+    def send(self, file: Any, delay: float) -> None:
+        waiting: deque[tuple[float, bytes]] = deque()
+        for number in itertools.count():
+            if self.off.is_set():
+                threading.Event().wait(60)
+            level = 10 * (number % 25)
+            self.exposed[level] = time.monotonic()
+            picture = cv2.imencode(".jpg", np.full((32, 32), level, np.uint8))[1].tobytes()
+            waiting.append((time.monotonic() + delay, picture))
+            while waiting and waiting[0][0] <= time.monotonic():
+                part = waiting.popleft()[1]
+                head = f"--picture\r\nContent-Type: image/jpeg\r\nContent-Length: {len(part)}\r\n\r\n"
+                file.write(head.encode() + part + b"\r\n")
+            time.sleep(0.04)
+
+    def exposure_of(self, picture: np.ndarray) -> float:
+        return self.exposed[10 * round(float(picture.mean()) / 10)]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def late() -> Iterator[Stream]:
+    stream = Stream(delay=0.3)
+    yield stream
+    stream.close()
+
+
+def test_pictures_that_were_exposed_before_are_dropped_for_as_long_as_they_may_be_on_their_way(late: Stream) -> None:
+    told, untold = (
+        make_camera({"driver": "opencv", "source": late.address, "grey": True, "latency_seconds": seconds})
+        for seconds in (0.6, 0.0)
+    )
+    for camera in (told, untold):
+        camera.connect()
+    for _ in range(3):
+        wanted = time.monotonic()
+        assert late.exposure_of(told.frame(wanted, 10.0)) >= wanted
+    wanted = time.monotonic()
+    assert late.exposure_of(untold.frame(wanted, 10.0)) < wanted  # so the time above is what keeps old ones out
+    for camera in (told, untold):
+        camera.close()
+
+
+def test_stream_that_stops_is_a_fault_and_returns(late: Stream) -> None:
+    camera = make_camera({"driver": "opencv", "source": late.address, "grey": True})
+    camera.connect()
+    late.off.set()
+    with pytest.raises(DriverFault, match="delivered no picture"):
+        while True:
+            camera.frame(time.monotonic(), 0.5)
+    camera.close()
+
+
+def test_address_that_nobody_serves_is_named() -> None:
+    camera = make_camera({"driver": "opencv", "source": "http://127.0.0.1:9/stream.mjpg"})
+    with pytest.raises(DriverFault, match="cannot be opened"):
+        camera.connect()
 
 
 def test_exposure_too_far_ahead_is_refused(tmp_path: Path) -> None:

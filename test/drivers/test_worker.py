@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from fake_axes import FakeAxes, settings
 
-from lift_ros.drivers.protocol import DriverFault, MoveRefused, MoveStopped
+from lift_ros.drivers.protocol import Displaced, DriverFault, MoveRefused, MoveStopped
 from lift_ros.drivers.worker import DeviceWorker
 
 WAIT = 20.0  # [s] for what takes milliseconds
@@ -143,3 +144,52 @@ def test_nothing_is_asked_of_devices_that_are_not_connected(axes: FakeAxes) -> N
 def test_picture_without_a_camera_is_refused(worker: DeviceWorker) -> None:
     with pytest.raises(DriverFault, match="no camera"):
         worker.frame(0.0, 1.0).result(WAIT)
+
+
+def test_refusal_after_the_axes_have_moved_is_a_latched_fault(axes: FakeAxes) -> None:
+    worker = DeviceWorker(axes, settings(backlash=0.5, home_required=False))
+    worker.connect().result(WAIT)
+    axes.refuses_from = 2  # the approach from below is taken, what follows it is not
+    with pytest.raises(DriverFault, match="axes stay where the last approach begins: beyond the device") as raised:
+        worker.move(-AT_2).result(WAIT)
+    assert worker.fault is raised.value
+    assert axes.position().tolist() == [-2.5]
+    worker.close()
+
+
+def test_stop_that_the_library_holds_back_returns_and_is_a_fault_and_comes_in_the_end(
+    worker: DeviceWorker, axes: FakeAxes
+) -> None:
+    home(worker)
+    axes.may_stop.clear()
+    worker.stop()  # returns, though nobody lets the axes stop
+    assert "stop" not in axes.calls
+    assert "did not take a stop within 1 s" in str(worker.fault)
+    with pytest.raises(DriverFault, match="did not take a stop"):
+        worker.move(AT_2).result(WAIT)
+    axes.may_stop.set()
+    until = time.monotonic() + WAIT
+    while "stop" not in axes.calls and time.monotonic() < until:
+        time.sleep(0.005)
+    assert "stop" in axes.calls
+    worker.reset()
+    assert worker.move(AT_2).result(WAIT).tolist() == [2.0]
+
+
+def test_axes_that_still_move_when_they_are_connected_are_stopped(axes: FakeAxes) -> None:
+    axes.stuck = True
+    axes.start(AT_2)  # by a process that ended in the middle of it
+    worker = DeviceWorker(axes, settings())
+    worker.connect().result(WAIT)
+    assert not axes.busy() and "stop" in axes.calls
+    worker.close()
+
+
+def test_way_begins_only_where_the_axes_were_last_seen(worker: DeviceWorker, axes: FakeAxes) -> None:
+    home(worker)
+    worker.move_by(AT_2, np.zeros(1)).result(WAIT)
+    with pytest.raises(Displaced, match="axis x is at 2 mm, but was last seen at 0 mm .*0.02 mm.: something else"):
+        worker.move_by(AT_2, np.zeros(1)).result(WAIT)
+    assert axes.position().tolist() == [2.0]
+    assert worker.fault is None
+    assert worker.move_by(AT_2, np.array([2.015])).result(WAIT).tolist() == [4.0]

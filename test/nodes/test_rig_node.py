@@ -317,6 +317,16 @@ def test_an_emergency_stop_ends_a_move_and_no_old_target_is_resumed(tmp_path: Pa
         assert np.allclose(answer.position, tell.stage.where) and answer.position[0] < 0.5
 
 
+def test_a_move_from_where_somebody_else_has_moved_the_axes_is_refused_and_an_episode_may_begin(tell: Told) -> None:
+    tell(Reset(0, 1))
+    tell.stage.where = np.array([0.2, 0.0])  # by hand, in a pause
+    assert tell(Move(0, 0, np.array([0.1, 0.0]))).refusal == Refusal.INTERRUPTED
+    assert list(tell.stage.where) == [0.2, 0.0]
+    assert tell.rig.diagnostics.status is Status.READY
+    assert list(tell(Reset(1, 1)).position) == [0.2, 0.0]
+    assert np.allclose(tell(Move(1, 0, np.array([0.1, 0.0]))).position, [0.3, 0.0])
+
+
 @pytest.mark.parametrize(
     ("rig", "plant", "words"),
     [
