@@ -229,7 +229,7 @@ def _arbiter(options: GraphOptions, scenario: Scenario, plan: CollectionPlan, ru
     elif plan.train_after and options.wait_for_model:
         parameters["model_from"] = plan.train_after
     if scenario.rig:
-        parameters |= RIG_DEADLINES | {"plant_deadline": scenario.make_rig().patience}
+        parameters |= {**RIG_DEADLINES, "plant_deadline": scenario.make_rig().patience}
     elif not moves_hardware(options, scenario):
         parameters.update(PATIENT_DEADLINES)
     return parameters
