@@ -29,6 +29,7 @@ def shown(value: object, digits: int = 3) -> str:
         return str(value)
     if not math.isfinite(value):
         return "–"
+    value += 0.0  # no minus before 0
     return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 

@@ -16,7 +16,7 @@ from lift_ros.evaluation.report import collect_content, text_table, write_report
 from lift_ros.graph.run import run_graph
 from lift_ros.graph.table import GraphOptions
 from lift_ros.nodes.sourced import require_ros
-from lift_ros.scenario import load_scenario
+from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.training.options import preset
 from lift_ros.training.runs import load_runs
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.out or Path("demo") / scenario.name
     _empty(folder)
     began = time.monotonic()
-    collected, evaluated, model = folder / "run", folder / "evaluation", folder / "policy.safetensors"
+    collected, model = folder / "run", folder / "policy.safetensors"
     changes = dict.fromkeys(("updates", "lessons"), arguments.updates) if arguments.updates else {}
     _say(f"1/4 In the graph: {arguments.walk} episodes of the routine, training, {arguments.lift} episodes with LIFT")
     _see_through(
@@ -57,17 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     options = preset("fast", scenario, seed=arguments.seed, **changes)
     train(load_runs([collected]), options, action_radius=scenario.action_radius, out=model, progress=True)
-    # On a rig as anybody would let it drive: the routine finishes what the policy does not.
-    mode = "assist" if scenario.is_real else "evaluate"
-    _say(f"3/4 In the graph: {arguments.evaluation} episodes of the learned policy (mode {mode})")
-    _see_through(
-        arguments,
-        run=evaluated,
-        mode=mode,
-        episodes=arguments.evaluation,
-        seed=arguments.seed + 1,  # other goals than those of the data
-        model=model,
-    )
+    evaluated = _evaluate(arguments, scenario, folder, model)
     _say("4/4 The report")
     seconds = time.monotonic() - began
     given = {name: getattr(arguments, name) for name in ("scenario", "seed", "walk", "lift", "evaluation", "updates")}
@@ -75,12 +65,28 @@ def run(arguments: argparse.Namespace) -> int:
     parameters = {"demo": {**given, "seconds": round(seconds, 1)}}
     page = folder / "report.html"
     commands = [f"lift demo {words}"]
-    runs = [collected, evaluated]
+    runs = [collected, *evaluated]
     content = collect_content(runs, models=[model], parameters=parameters, commands=commands, out=page)
     write_report(content, page)
     print(f"\n{text_table(content.episodes, content.units.length)}\n")
     print(f"report: {page} (opens offline in any browser); whole story: {seconds:.0f} s")
-    return 0 if any(episode.outcome == Outcome.REACHED for episode in read_run(evaluated)) else 1
+    if any(episode.outcome == Outcome.REACHED for episode in read_run(evaluated[-1])):
+        return 0
+    print(f"the learned policy arrived in none of {arguments.evaluation} episodes; give it more --walk or --updates")
+    return 1
+
+
+def _evaluate(arguments: argparse.Namespace, scenario: Scenario, folder: Path, model: Path) -> list[Path]:
+    """Return runs in which the policy drives: on a rig first with the routine behind it, in any case alone."""
+    behind = {"assist": "assist"} if scenario.is_real else {}
+    runs = []
+    for name, mode in {**behind, "evaluation": "evaluate"}.items():
+        _say(f"3/4 In the graph: {arguments.evaluation} episodes of the learned policy (mode {mode})")
+        runs.append(folder / name)
+        # All from the same starts, which none of the data had.
+        graph = {"mode": mode, "episodes": arguments.evaluation, "seed": arguments.seed + 1, "model": model}
+        _see_through(arguments, run=runs[-1], **graph)
+    return runs
 
 
 def _empty(folder: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +13,21 @@ import numpy as np
 from lift_ros.array_types import FloatArray, Picture
 from lift_ros.configuration import nearest
 from lift_ros.console import format_table, print_error, shown
-from lift_ros.drivers.checkup import WAIT_SECONDS, AxisCheck, check_axis
+from lift_ros.drivers.checkup import WAIT_SECONDS, AxisCheck, SightCheck, check_axis, check_sight
 from lift_ros.drivers.motion import MotionSettings
 from lift_ros.drivers.protocol import DriverFault
 from lift_ros.drivers.rig import Rig
 from lift_ros.drivers.worker import DeviceWorker
 from lift_ros.errors import UserError
+from lift_ros.positioning.pictures import PictureFormat
 from lift_ros.scenario import Scenario, load_scenario
 
 CONNECTING_SECONDS = 60.0
+SATURATED = 0.01  # share of values at the upper end from which a picture has lost something
+MEASURED = """\
+move: with the settle time; settles: moves on after "not busy"; scatter: deviation of arrivals from one side
+backlash: arrivals from below less those from above, as far as the encoder sees it"""
+SEEN = "in the picture: mean change of a pixel by the step, and between two pictures at rest"
 JOG_HELP = "an axis and a way, such as `x 0.5` or `z -2`; `home`, `where`, `quit`"
 
 
@@ -40,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--repeats", type=int, default=3, metavar="N", help="how often (default: 3)")
     check.add_argument("--picture", type=Path, metavar="FILE.png", help="write what the camera sees there")
     jog.add_argument(
-        "moves", nargs="*", metavar="AXIS WAY", help="moves to make; none: they are read from the terminal"
+        "moves", nargs="*", metavar="AXIS WAY", help="moves to make, or `home`; none: they are read from the terminal"
     )
 
 
@@ -57,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _check(arguments, scenario, rig, worker) if arguments.deed == "check" else _jog(arguments, rig, worker)
 
 
-@contextmanager
+@contextlib.contextmanager
 def connected(rig: Rig) -> Iterator[DeviceWorker]:
     """Yield the rig's devices, connected; they are stopped and released in the end."""
     worker = rig.make_worker()
@@ -84,12 +90,15 @@ def _check(arguments: argparse.Namespace, scenario: Scenario, rig: Rig, worker: 
     if not arguments.move:
         print("nothing was moved; with --move each axis goes a small step and back, and is measured")
         return 0
-    checks = []
+    checks, sights = [], []
     for i, axis in enumerate(rig.motion.axes):
         print(f"moving {axis.name} …", flush=True)
         checks.append(check_axis(worker, rig.motion, i, arguments.repeats, arguments.step))
-    print(_measured_table(checks))
-    print(_suggestions(checks, rig.motion))
+        if picture is not None:
+            way = checks[-1].step if position[i] + checks[-1].step <= axis.high else -checks[-1].step
+            sights.append(check_sight(worker, i, way, rig.camera_seconds))
+    print(_measured_table(checks, sights))
+    print(MEASURED, *([SEEN] if sights else []), *_unseen(checks, sights), _suggestions(checks, rig.motion), sep="\n")
     return 0
 
 
@@ -101,21 +110,33 @@ def _axes_table(settings: MotionSettings, position: FloatArray) -> str:
     return format_table(("axis", "unit", "low", "high", "is at", "tolerance"), rows)
 
 
-def _measured_table(checks: list[AxisCheck]) -> str:
-    header = ("axis", "step", "move s", "settles s", "repeats within", "from below − above", "off target")
+def _measured_table(checks: list[AxisCheck], sights: list[SightCheck]) -> str:
+    header = ("axis", "step", "move s", "settles s", "scatter", "backlash", "off target")
     rows = [
         (
             check.axis.name,
             check.axis.show(check.step),
             shown(check.move_seconds),
             shown(check.settle_seconds),
-            shown(check.repeatability),
-            shown(check.hysteresis),
-            shown(check.error),
+            check.axis.show(check.repeatability),
+            check.axis.show(check.hysteresis),
+            check.axis.show(check.error),
         )
         for check in checks
     ]
-    return format_table(header, rows)
+    if not sights:
+        return format_table(header, rows)
+    seen = [(f"{shown(sight.change)} ({shown(sight.noise)})",) for sight in sights]
+    return format_table((*header, "in the picture (at rest)"), [a + b for a, b in zip(rows, seen, strict=True)])
+
+
+def _unseen(checks: list[AxisCheck], sights: list[SightCheck]) -> Iterator[str]:
+    for check, sight in zip(checks, sights, strict=False):  # without a camera there are no sights
+        if not sight.visible:
+            yield (
+                f"the camera does not see axis {check.axis.name} move by {check.axis.show(check.step)}, so a policy "
+                "that sees pictures cannot tell it; try a longer --step, or look at light, focus and exposure"
+            )
 
 
 def _suggestions(checks: list[AxisCheck], settings: MotionSettings) -> str:
@@ -130,10 +151,15 @@ def _suggestions(checks: list[AxisCheck], settings: MotionSettings) -> str:
 
 
 def _tell_picture(picture: Picture, scenario: Scenario) -> str:
-    wanted = scenario.limits.picture
-    fits = wanted is not None and (picture.shape, picture.dtype) == (wanted.shape, wanted.dtype)
-    told = f"picture: {picture.shape}, {picture.dtype}, values {picture.min()} to {picture.max()}"
-    return told if fits else f"{told}; the scenario says {wanted}: set plant.picture_height and its neighbours to it"
+    found, wanted = PictureFormat.of(picture), scenario.limits.picture
+    told = [f"picture: {found}, values {picture.min():g} to {picture.max():g}"]
+    if found != wanted:
+        told.append(f"the scenario says {wanted}: set plant.picture_height, picture_width and picture_encoding to it")
+    if picture.min() == picture.max():
+        told.append("it shows nothing: look for light, shutter and cap")
+    elif picture.dtype.kind == "u" and (full := float((picture == np.iinfo(picture.dtype).max).mean())) > SATURATED:
+        told.append(f"{full:.0%} of its values are as high as can be: shorten the exposure")
+    return "; ".join(told)
 
 
 def _write(path: Path, picture: Picture) -> None:
@@ -149,6 +175,9 @@ def _jog(arguments: argparse.Namespace, rig: Rig, worker: DeviceWorker) -> int:
     words = arguments.moves
     if not words:
         return _jog_by_terminal(rig, worker)
+    if words[0] == "home":
+        worker.home().result(WAIT_SECONDS)
+        words = words[1:]
     if len(words) % 2:
         raise UserError(f"moves are {' '.join(words)}; allowed: pairs of an axis and a way, such as x 0.5")
     ways = [_way(rig.motion, *words[i : i + 2]) for i in range(0, len(words), 2)]
@@ -159,9 +188,9 @@ def _jog(arguments: argparse.Namespace, rig: Rig, worker: DeviceWorker) -> int:
 
 
 def _jog_by_terminal(rig: Rig, worker: DeviceWorker) -> int:
-    print(f"{JOG_HELP}\n{_where(rig, worker)}", flush=True)
+    print(f"{JOG_HELP}; Ctrl-C stops a move\n{_axes_table(rig.motion, worker.position().result(WAIT_SECONDS))}")
     deeds: dict[str, Callable[[], object]] = {"home": lambda: worker.home().result(WAIT_SECONDS), "where": lambda: None}
-    for line in sys.stdin:
+    for line in _typed():
         words = line.split()
         if words == ["quit"]:
             break
@@ -175,8 +204,24 @@ def _jog_by_terminal(rig: Rig, worker: DeviceWorker) -> int:
         except UserError as error:  # a person at the rig tries again
             print_error("rig", error)
             worker.reset()
+        except KeyboardInterrupt:
+            worker.stop()
+            print("\nstopped")
         print(_where(rig, worker), flush=True)
     return 0
+
+
+def _typed() -> Iterator[str]:
+    """Yield lines; a person gets a prompt and can edit and repeat what was typed."""
+    if not sys.stdin.isatty():
+        yield from sys.stdin
+        return
+    with contextlib.suppress(ImportError):  # not on every system
+        import readline  # noqa: F401 - input() uses it
+    with contextlib.suppress(EOFError):
+        while True:
+            yield input("jog> ")
+    print()
 
 
 def _way(settings: MotionSettings, name: str, length: str) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lift_ros.array_types import FloatArray
+from lift_ros.array_types import FloatArray, Picture
 from lift_ros.drivers.motion import MotionSettings
 from lift_ros.drivers.protocol import Axis
 from lift_ros.drivers.worker import DeviceWorker, Sample
@@ -17,6 +17,7 @@ STEP_SHARE = 0.01  # of the travel, where no step is asked for
 TOLERANCES = 10.0  # that a step is at least long, so that it says something
 AFTER_SECONDS = 0.5  # that axes are watched after they said that they had arrived
 WAIT_SECONDS = 600.0  # for an answer; moves have limits of their own
+VISIBLE = 3.0  # so many times the change between two pictures at rest is more than noise
 SAFETY = 1.5  # suggested settle times are so much longer than the longest that was seen
 
 
@@ -45,12 +46,46 @@ class AxisCheck:
         return suggested
 
 
+@dataclass(frozen=True)
+class SightCheck:
+    """How much the picture changes, in grey levels per pixel, when one axis moves by a step, and when none does."""
+
+    change: float
+    noise: float
+
+    @property
+    def visible(self) -> bool:
+        """Whether the camera sees the axis move."""
+        return self.change > VISIBLE * self.noise
+
+
+def check_sight(worker: DeviceWorker, axis: int, step: float, seconds: float) -> SightCheck:
+    """Compare pictures before and after a step of one axis, which then goes back."""
+    home, before = worker.look(seconds).result(WAIT_SECONDS)
+    _, again = worker.look(seconds).result(WAIT_SECONDS)
+    worker.move(_at(home, axis, home[axis] + step)).result(WAIT_SECONDS)
+    _, after = worker.look(seconds).result(WAIT_SECONDS)
+    worker.move(home).result(WAIT_SECONDS)
+    return SightCheck(_difference(before, after), _difference(before, again))
+
+
+def _difference(one: Picture | None, other: Picture | None) -> float:
+    if one is None or other is None:
+        raise UserError("the rig has no camera; add a section rig.camera to the scenario")
+    return float(np.abs(one.astype(np.float64) - other).mean())
+
+
 def check_axis(
     worker: DeviceWorker, settings: MotionSettings, i: int, repeats: int, step: float | None = None
 ) -> AxisCheck:
     """Move one axis to and fro around where it is and back to there; nothing else moves."""
     axis = settings.axes[i]
     home = worker.position().result(WAIT_SECONDS)
+    if not axis.low <= home[i] <= axis.high:
+        raise UserError(
+            f"axis {axis.name} is at {axis.show(home[i])}; allowed: {axis.show(axis.low)} to {axis.show(axis.high)}, "
+            "its limits in the scenario; correct them, or jog it between them first"
+        )
     chosen = _step(settings, i, step)
     centre = float(np.clip(home[i], axis.low + chosen, axis.high - chosen))
     traces: dict[float, list[list[Sample]]] = {+1.0: [], -1.0: []}

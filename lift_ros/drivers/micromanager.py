@@ -18,6 +18,7 @@ from lift_ros.positioning.pictures import PictureFormat
 AXIS_KEYS = {
     "device": Key(str, meaning="label of the stage in the configuration"),
     "direction": Key(str, "single", choices=("x", "y", "single"), meaning="x or y of an XY stage, or a single stage"),
+    "home": Key(bool, True, meaning="whether its stage takes part in homing; false where its adapter cannot"),
 }
 CAMERA_KEYS = {
     "device": Key(str, meaning="label of the camera in the configuration"),
@@ -36,6 +37,8 @@ class MicroManagerAxes:
         self._core = Core.of(settings)
         self._parts = [(axis["device"], axis["direction"]) for axis in axes]
         self._devices = list(dict.fromkeys(device for device, _ in self._parts))
+        stay = {axis["device"] for axis in axes if not axis["home"]}
+        self._homing = [device for device in self._devices if device not in stay]
         for device in self._devices:
             _check_directions(device, [part for name, part in self._parts if name == device])
 
@@ -49,9 +52,15 @@ class MicroManagerAxes:
         self.position()
 
     def home(self) -> None:
-        """Home all stages; one that cannot leaves it out, as its adapter says."""
-        for device in self._devices:
-            self._core.api.home(device)
+        """Home all stages but those whose axes say `home: false`."""
+        for device in self._homing:
+            try:
+                self._core.api.home(device)
+            except RuntimeError as error:
+                raise DriverFault(
+                    f"stage {device!r} cannot be homed ({error}); where its adapter has no homing, say home: false for "
+                    "its axes"
+                ) from error
 
     def position(self) -> FloatArray:
         """Read all stages."""

@@ -36,6 +36,8 @@ PATIENT_DEADLINES: Mapping[str, Value] = {
     "logging_policy_deadline": 30.0,
     "augmentor_deadline": 10.0,
 }
+# A rig with drivers rests between its moves, so that waiting for a loaded machine costs time and nothing else.
+RIG_DEADLINES: Mapping[str, Value] = {"logging_policy_deadline": 5.0, "augmentor_deadline": 1.0}
 SIMULATOR = "simulator"
 HARDWARE = "hardware"
 RIG = "rig"  # the node that drives the devices that a scenario names
@@ -229,7 +231,7 @@ def _arbiter(options: GraphOptions, scenario: Scenario, plan: CollectionPlan, ru
     elif plan.train_after and options.wait_for_model:
         parameters["model_from"] = plan.train_after
     if scenario.rig:
-        parameters["plant_deadline"] = scenario.make_rig().patience
+        parameters |= {**RIG_DEADLINES, "plant_deadline": scenario.make_rig().patience}
     elif not moves_hardware(options, scenario):
         parameters.update(PATIENT_DEADLINES)
     return parameters

@@ -29,7 +29,7 @@ def test_check_shows_axes_and_picture_and_moves_nothing(tmp_path: Path, capsys: 
     picture = tmp_path / "view.png"
     assert main(["rig", "check", BEADS, "--picture", str(picture)]) == 0
     said = capsys.readouterr().out
-    assert "picture: (128, 128), uint8" in said and "nothing was moved" in said
+    assert "picture: 128×128 mono8" in said and "nothing was moved" in said
     assert cv2.imread(str(picture), cv2.IMREAD_UNCHANGED).shape == (128, 128)
 
 
@@ -38,7 +38,7 @@ def test_check_measures_each_axis(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rig", "check", BEADS, "--move", "--repeats", "1", "--step", "2"]) == 0
     said = capsys.readouterr().out
     assert [f"moving {name}" in said for name in "xyz"] == [True] * 3
-    assert "repeats within" in said and "fit what was measured" in said
+    assert "scatter" in said and "in the picture" in said and "fit what was measured" in said
 
 
 @needs_microscope

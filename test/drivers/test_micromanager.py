@@ -83,6 +83,17 @@ def test_what_a_stage_refuses_is_a_latched_fault(worker: DeviceWorker) -> None:
     assert np.allclose(worker.move(np.array([1.0, 1.0, 1.0])).result(WAIT), 1.0, atol=0.1)
 
 
+def test_a_stage_without_homing_is_left_out_where_the_scenario_says_so(worker: DeviceWorker) -> None:
+    with pytest.raises(DriverFault, match="stage 'Z' cannot be homed .*say home: false"):
+        worker.home().result(WAIT)
+    homing, settings = make_axes({**AXES, "axes": [*XY, {**Z, "home": False}]})
+    other = DeviceWorker(homing, settings)
+    other.connect().result(WAIT)
+    other.home().result(WAIT)
+    assert other.homed
+    other.close()
+
+
 def test_stop_ends_a_long_move_and_the_stage_rests(worker: DeviceWorker) -> None:
     worker.move(np.zeros(3)).result(WAIT)
     core = Core.of({"configuration": "demo", "adapters": None}).api  # the devices themselves, past the driver

@@ -17,7 +17,7 @@ from lift_ros.errors import UserError
 from lift_ros.graph.parameters import PARAMETERS, Value, find
 from lift_ros.graph.run import node_command, process_specs
 from lift_ros.graph.table import GraphOptions, NodeEntry, graph_nodes
-from lift_ros.scenario import DEFAULT_ASSIST
+from lift_ros.scenario import DEFAULT_ASSIST, load_scenario
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,6 +148,13 @@ def test_hardware_brings_its_own_plant_and_keeps_tight_deadlines() -> None:
     table = rows(plant="hardware")
     assert "positioning_simulator" not in table
     assert "plant_deadline" not in table["arbiter"].parameters
+
+
+def test_a_rig_with_drivers_waits_for_policies_and_for_its_longest_move() -> None:
+    arbiter = rows(scenario="micromanager-beads")["arbiter"].parameters
+    rig = load_scenario("micromanager-beads").make_rig()
+    assert arbiter["plant_deadline"] == rig.patience
+    assert 0 < arbiter["augmentor_deadline"] < arbiter["logging_policy_deadline"] < rig.patience
 
 
 @pytest.mark.parametrize("name", ["fetch-reach", "fetch-touch-and-place-pictures"])
