@@ -49,9 +49,15 @@ class MicroManagerAxes:
         self.position()
 
     def home(self) -> None:
-        """Home all stages; one that cannot leaves it out, as its adapter says."""
+        """Home all stages; DriverFault where an adapter cannot. Some say that they did and do nothing."""
         for device in self._devices:
-            self._core.api.home(device)
+            try:
+                self._core.api.home(device)
+            except RuntimeError as error:
+                raise DriverFault(
+                    f"stage {device!r} cannot be homed ({error}); set motion.home_required: false where it keeps its "
+                    "reference"
+                ) from error
 
     def position(self) -> FloatArray:
         """Read all stages."""

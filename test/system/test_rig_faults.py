@@ -62,7 +62,7 @@ def test_each_fault_is_said_and_recorded_and_nothing_moves(
         assert ends.intersection(recorded) if ends else "aborted" not in " ".join(recorded), (fault, recorded)
 
 
-def test_homing_that_was_forgotten_moves_nothing_and_records_no_step(tmp_path: Path) -> None:
+def test_homing_that_was_forgotten_or_is_refused_moves_nothing_and_records_no_step(tmp_path: Path) -> None:
     pytest.importorskip("mm_test_adapters", reason="pip install -r requirements/devices.txt")
     rig = MicroManagerRig(tmp_path)
     scenario = rig.scenario()
@@ -79,15 +79,17 @@ def test_homing_that_was_forgotten_moves_nothing_and_records_no_step(tmp_path: P
         watcher.wait("the fault", lambda: watcher.states.get("rig") == "FAULT")
         watcher.wait("the record of the episode", lambda: watcher.states.get("arbiter") == "PAUSED")
         assert "were not homed since they were connected; home them first" in watcher.status["rig"]
-        assert rig.trace().span(0, time.time_ns()) == 0.0
-        assert watcher.steps == 0
         watcher.call(Trigger, "reset_fault")
         assert watcher.call(Trigger, "home").success
-        time.sleep(1.0)
+        watcher.wait("the end of homing", lambda: "stage 'Z' cannot be homed" in watcher.status.get("rig", ""))
+        assert watcher.states["rig"] == "FAULT"
         watcher.call(Trigger, "resume")
-        watcher.wait("a step", lambda: watcher.steps > 0)
+        watcher.wait("the next refusal", lambda: watcher.states.get("arbiter") == "PAUSED")
+        time.sleep(0.2)
+    assert len(rig.trace().times) > 0 and rig.trace().span(0, time.time_ns()) == 0.0
     truth = examine(tmp_path / "run", rig.trace(), rig.tolerance)
-    assert not truth.untrue and truth.steps > 0
+    assert not truth.untrue and truth.steps == 0
+    assert set(truth.outcomes) == {"aborted"}
 
 
 # The judge ------------------------------------------------------------------------------------------------------------
