@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from benchmark.attacks.living import LivingGraph, Stalled, Watcher, living
-from benchmark.attacks.page import note
 from benchmark.attacks.rig_truth import examine
 from benchmark.attacks.rigs import RIGS, AnyRig, Trace
+from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.collection.records import Outcome
 from lift_ros.graph.table import GraphOptions
 from lift_ros.progress import Progress
@@ -35,6 +35,20 @@ MISBEHAVING_SECONDS = 9.0  # that a fault lasts at most, where the plant lives w
 MOVING_NS = 250_000_000  # before a stop, in which axes that move are seen to
 RESTING = ("FAULT", "EMERGENCY_STOP")
 EMERGENCY_TOPIC = "button"
+TITLES = (
+    "rig",
+    "faults",
+    "seed",
+    "episodes recorded",
+    "steps",
+    "motions after a stop",
+    "episodes or steps lost",
+    "records untrue",
+    "stalls",
+    "tracebacks",
+    "stops that met motion",
+    "last motion after those",
+)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "rig": {"watchdog": 1.0, "emergency_topic": EMERGENCY_TOPIC, "diagnostics_period": 0.1},
     "arbiter": {"diagnostics_period": 0.1, "guard_enabled": False, "plant_deadline": 15.0, "repeat_period": 0.5},
@@ -65,16 +79,27 @@ class Broken:
         return sum(map(len, (self.moved, self.untrue, self.lost, self.stalls, self.tracebacks)))
 
     @property
+    def coast(self) -> str:
+        """How soon axes rested that were stopped in a move."""
+        return f"p50 {np.median(self.coasts):.2f} s, max {max(self.coasts):.2f} s" if self.coasts else "none"
+
+    def row(self, rig: str, seed: int) -> tuple[object, ...]:
+        """Return a row of the table in docs/results.md."""
+        ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
+        bad = [len(each) for each in (self.moved, self.lost, self.untrue, self.stalls, self.tracebacks)]
+        stops = f"{len(self.coasts)} of {self.stops}"
+        return (rig, sum(self.faults.values()), seed, f"{self.episodes}: {ends}", self.steps, *bad, stops, self.coast)
+
+    @property
     def summary(self) -> str:
         """What came of it in one line."""
-        coast = f"p50 {np.median(self.coasts):.2f} s, max {max(self.coasts):.2f} s" if self.coasts else "none"
         listed = ", ".join(f"{name} {number}" for name, number in sorted(self.faults.items()))
         ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
         return (
             f"{self.episodes} episodes ({ends}), {self.steps} steps: {len(self.moved)} motions after a stop, "
             f"{len(self.lost)} lost, {len(self.untrue)} untrue, {len(self.stalls)} stalls, {len(self.tracebacks)} "
             f"tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in motion, which ended after "
-            f"{coast}; faults: {listed}"
+            f"{self.coast}; faults: {listed}"
         )
 
     def __str__(self) -> str:
@@ -318,6 +343,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put what came of it into docs/results.md")
     given = parser.parse_args()
     bad, each = 0, given.count // len(given.rigs)
+    rows: list[tuple[object, ...]] = []
     with ProcessPoolExecutor(len(given.rigs), mp_context=get_context("spawn")) as pool:
         begun = {name: pool.submit(attack, name, each, given.seed) for name in given.rigs}
         for name, future in begun.items():
@@ -325,7 +351,9 @@ def main() -> int:
             print(f"{name}: {broken}", flush=True)
             bad += broken.bad
             if given.write:
-                note(f"faults of the rig `{name}`", each, given.seed, broken.summary, broken.bad)
+                rows.append(broken.row(name, given.seed))
+    if given.write:
+        replace_section(RESULTS, "rig-faults", markdown_table(TITLES, rows) + "\n")
     return 1 if bad else 0
 
 

@@ -153,11 +153,12 @@ def from_centre(position: FloatArray, picture: Picture | None, centre: list[floa
 
 
 class Trace:
-    """Where the axes truly were, as often as it changed."""
+    """Where the axes truly were, as often as it changed; what was said again is left out."""
 
     def __init__(self, times_ns: list[int], positions: list[FloatArray]) -> None:
-        self.times = np.array(times_ns, dtype=np.int64)
-        self.positions = np.array(positions) if positions else np.empty((0, 0))
+        news = [i for i in range(len(positions)) if i == 0 or (positions[i] != positions[i - 1]).any()]
+        self.times = np.array([times_ns[i] for i in news], dtype=np.int64)
+        self.positions = np.array([positions[i] for i in news])
 
     def was_at(self, position: FloatArray, begin_ns: float, end_ns: float, tolerance: float) -> bool:
         """Whether the axes were at a position at some time in between."""
@@ -320,7 +321,8 @@ class EpicsRig:
             case "paused by SPMG":
                 self._put("mtr1.SPMG", 0)
             case "stopped by STOP":
-                self._put("mtr1.STOP", 1)
+                for record in ("mtr1", "mtr2"):
+                    self._put(f"{record}.STOP", 1)
             case "another VAL":
                 self._put("mtr1.VAL", self._get("mtr1.RBV") + 0.7)
             case "slow":
