@@ -23,7 +23,7 @@ POSITION = "position"  # a reading that needs no function: the observation is wh
 RIG_KEYS = {
     "axes": Key(
         dict,
-        meaning="What moves: `driver` (a name or a class of your own), its keys, `axes` and `motion`; see docs/drivers.md.",
+        meaning="What moves: `driver` (a class of your own, too), its keys, `axes`, `motion`; see docs/drivers.md.",
     ),
     "camera": Key(dict, {}, meaning="What takes a picture after each move: `driver` and its keys; {} for none."),
     "reading": Key(dict, {}, meaning="What makes observations of positions and pictures, see below."),
