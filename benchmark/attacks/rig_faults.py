@@ -121,7 +121,7 @@ class Scene:
         self.ends: list[str] = []  # of episodes
         self.moves = 0
         self.rests: list[tuple[str, int, int]] = []  # why, from when to when nothing may have moved
-        self.presses: list[int] = []  # when emergency stops were pressed, where the node could hear them
+        self.presses: list[tuple[int, int]] = []  # of emergency stops that the node could hear, and of their release
         self._button = watcher.node.create_publisher(Bool, EMERGENCY_TOPIC, 10)
         self._pressed = Bool(data=True)
         watcher.on_message = self._hear
@@ -147,6 +147,13 @@ class Scene:
         self.watcher.wait("a move", lambda: self.moves > before)
         time.sleep(float(self.rng.random()) * (0.1 if self.rig.node_owns_devices else 0.6))
 
+    def wait_for_slow_move(self) -> None:
+        """Wait for a move that goes on, unless it is stopped, for longer than a stop may take."""
+        self.rig.slow_down()
+        begun = self.moves
+        self.watcher.wait("a slow move", lambda: self.moves > begun)
+        time.sleep(float(self.rng.uniform(0.1, 0.4)))
+
     def stay(self, why: str, begun_ns: int) -> None:
         """Watch that nothing moves from a moment on, until some time from now."""
         time.sleep(self.rig.grace_seconds + STILL_SECONDS)
@@ -165,16 +172,20 @@ class Scene:
         """Press the emergency stop."""
         from std_srvs.srv import SetBool
 
-        self.presses.append(time.time_ns())
+        self.wait_for_slow_move()
+        pressed = time.time_ns()
         self.watcher.call(SetBool, "emergency_stop", data=True)
         self.stay("emergency stop by service", time.time_ns())
+        self.presses.append((pressed, time.time_ns()))
 
     def stop_by_topic(self) -> None:
         """Press the emergency button."""
-        self.presses.append(time.time_ns())
+        self.wait_for_slow_move()
+        pressed = time.time_ns()
         self._button.publish(self._pressed)
         self.watcher.wait("the stop", lambda: self.plant == "EMERGENCY_STOP")
         self.stay("emergency stop by topic", time.time_ns())
+        self.presses.append((pressed, time.time_ns()))
 
     def pause(self) -> None:
         """Pause."""
@@ -204,6 +215,7 @@ class Scene:
 
     def stop_frozen_node(self) -> None:
         """Press the button while the rig node is halted."""
+        self.wait_for_slow_move()
         self.graph.signal("rig", SIGSTOP)
         self._button.publish(self._pressed)
         time.sleep(float(self.rng.uniform(0.1, 1.0)))
@@ -323,10 +335,9 @@ def _judge(scene: Scene, trace: Trace) -> None:
         if (span := trace.span(still_from, ended)) > rig.tolerance / 2:
             broken.moved.append(f"{rig.name}: {span:.3g} after {why}, {(ended - begun) / 1e9:.1f} s watched")
     broken.stops = len(scene.presses)
-    for pressed in scene.presses:
-        moved = trace.last_change(pressed - MOVING_NS, pressed) > 0
-        if moved and (coast := trace.last_change(pressed, pressed + int(rig.grace_seconds * 2e9))) > 0:
-            broken.coasts.append(coast)
+    for pressed, released in scene.presses:
+        if trace.last_change(pressed - MOVING_NS, pressed) > 0:
+            broken.coasts.append(trace.last_change(pressed, released))
     truth = examine(scene.graph.run, trace, rig.tolerance)
     broken.untrue += truth.untrue
     broken.episodes, broken.steps, broken.outcomes = truth.episodes, truth.steps, truth.outcomes
@@ -340,12 +351,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="faults in all (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="what moments and faults are drawn from (default: 0)")
     parser.add_argument("--rigs", nargs="+", choices=tuple(RIGS), default=tuple(RIGS), help="default: all")
+    parser.add_argument("--faults", nargs="+", default=(), help="names of faults (default: all of each rig)")
     parser.add_argument("--write", action="store_true", help="put what came of it into docs/results.md")
     given = parser.parse_args()
     bad, each = 0, given.count // len(given.rigs)
     rows: list[tuple[object, ...]] = []
     with ProcessPoolExecutor(len(given.rigs), mp_context=get_context("spawn")) as pool:
-        begun = {name: pool.submit(attack, name, each, given.seed) for name in given.rigs}
+        begun = {name: pool.submit(attack, name, each, given.seed, None, given.faults) for name in given.rigs}
         for name, future in begun.items():
             broken = future.result()
             print(f"{name}: {broken}", flush=True)

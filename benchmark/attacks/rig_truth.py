@@ -49,9 +49,9 @@ def _examine(episode: Episode, trace: Trace, tolerance: float) -> list[str]:
         begun = episode.steps[-1].time_ns if episode.steps else episode.start_time_ns
         places.append((episode.final_position, begun, episode.end_time_ns + AFTER_NS))
     found = [
-        f"{place}, observation {i}: the axes were never at {position.tolist()}"
+        f"{place}, observation {i}: the axes came no nearer to {position.tolist()} than {off:.3g}"
         for i, (position, begin, end) in enumerate(places)
-        if not trace.was_at(position, begin, end, tolerance)
+        if (off := trace.distance(position, begin, end)) > tolerance
     ]
     for step, (after, _, _) in zip(episode.steps, places[1:], strict=False):
         off = np.abs(after - step.position - step.action).max()

@@ -32,6 +32,7 @@ TRACE, WORD = "trace", "fault"  # files in the folder of the wrapped axes
 _ENTRY = struct.Struct("<qddd")  # ns since the epoch, x, y, z [µm]
 _SAMPLE_SECONDS = 0.004
 _NUDGE_UM = 2.0
+_FAST, _SLOW = "0.05", "0.004"  # µm per ms
 _CORE = {"configuration": "demo", "adapters": None}
 _PARTS = [{"device": device, "direction": way} for device, way in (("XY", "x"), ("XY", "y"), ("Z", "single"))]
 
@@ -63,7 +64,6 @@ class WatchedStages:
         """Load the devices and begin to watch them."""
         self._fail_where_told()
         self._axes.connect()
-        self._axes._core.api.setProperty("XY", "Velocity", "0.05")  # µm per ms
         self._ended = threading.Event()
         self._watching = threading.Thread(target=self._watch, args=(self._ended,), daemon=True)
         self._watching.start()
@@ -85,6 +85,7 @@ class WatchedStages:
             here = self._axes.position()
             target = here + (target - here) / 2
         if word not in ("deaf", "stuck"):
+            self._axes._core.api.setProperty("XY", "Velocity", _SLOW if word == "slow" else _FAST)
             self._axes.start(target)
 
     def busy(self) -> bool:
@@ -160,10 +161,10 @@ class Trace:
         self.times = np.array([times_ns[i] for i in news], dtype=np.int64)
         self.positions = np.array([positions[i] for i in news])
 
-    def was_at(self, position: FloatArray, begin_ns: float, end_ns: float, tolerance: float) -> bool:
-        """Whether the axes were at a position at some time in between."""
+    def distance(self, position: FloatArray, begin_ns: float, end_ns: float) -> float:
+        """Return how near the axes came to a position in between, by the axis that was furthest off."""
         seen = self._between(begin_ns, end_ns)
-        return bool((np.abs(seen - position) <= tolerance).all(axis=1).any())
+        return float(np.abs(seen - position).max(axis=1).min()) if len(seen) else float("inf")
 
     def span(self, begin_ns: float, end_ns: float) -> float:
         """Return how far an axis moved in between."""
@@ -227,6 +228,10 @@ class MicroManagerRig:
         """Make them whole again."""
         (self._folder / WORD).unlink(missing_ok=True)
 
+    def slow_down(self) -> None:
+        """Let moves take so long that a stop which is not heeded is seen."""
+        self.break_it("slow")
+
     def push(self) -> None:
         """Move a stage as somebody does who turns its knob."""
         self.break_it("nudge")
@@ -287,7 +292,7 @@ class EpicsRig:
 
     def scenario(self) -> dict[str, Any]:
         """Return the scenario."""
-        common = {"unit": "mm", "home": "none", "tolerance": self.tolerance}
+        common = {"unit": "mm", "home": "none", "tolerance": self.tolerance, "velocity": 1.0}
         return {
             "plant": {
                 "kind": "hardware", "observation_size": 2, "action_size": 2, "action_radius": 0.5, "threshold": 0.01,
@@ -296,7 +301,7 @@ class EpicsRig:
             "rig": {
                 "axes": {
                     "driver": "epics", "connection_seconds": 1.5,
-                    "motion": {"home_required": False, "settle_seconds": 0.3, "time_limit": 6.0, "stall_seconds": 2.0},
+                    "motion": {"home_required": False, "settle_seconds": 0.3, "time_limit": 5.0, "stall_seconds": 2.0},
                     "axes": [
                         {"name": "x", "record": self._records[0], "low": 0, "high": 10, **common},
                         {"name": "y", "record": self._records[1], "low": -5, "high": 5, **common},
@@ -340,6 +345,11 @@ class EpicsRig:
         self._put("mtr1.HLM", 10.0)
         self._put("mtr1.VELO", 1.0)
         self._put("mtr2.VELO", 2.0)
+
+    def slow_down(self) -> None:
+        """Let moves take so long that a stop which is not heeded is seen."""
+        for record in ("mtr1", "mtr2"):
+            self._put(f"{record}.VELO", 0.1)
 
     def push(self) -> None:
         """Move a motor as somebody does at another terminal."""

@@ -133,7 +133,9 @@ def test_a_true_record_is_found_true(tmp_path: Path) -> None:
 
 def test_a_move_that_never_ended_is_found_untrue(tmp_path: Path) -> None:
     stopped = trace((1.0, 0.0), (10.5, 0.5), (11.0, 1.0), (12.5, 1.5))
-    assert judged(tmp_path, episode(), stopped) == ["episode 0 (aborted), observation 2: the axes were never at [2.0]"]
+    assert judged(tmp_path, episode(), stopped) == [
+        "episode 0 (aborted), observation 2: the axes came no nearer to [2.0] than 0.5"
+    ]
 
 
 def test_an_action_that_is_not_the_way_is_found_untrue(tmp_path: Path) -> None:
