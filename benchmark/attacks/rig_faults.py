@@ -44,6 +44,7 @@ TITLES = (
     "motions after a stop",
     "episodes or steps lost",
     "records untrue",
+    "positions unwatched",
     "stalls",
     "tracebacks",
     "stops that met motion",
@@ -64,6 +65,7 @@ class Broken:
     recorded: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by fault
     coasts: list[float] = field(default_factory=list)  # [s] from pressing a stop in a move to the last motion
     stops: int = 0
+    unwatched: int = 0  # recorded positions that nobody could see, on a machine that kept the watcher waiting
     outcomes: Counter[str] = field(default_factory=Counter)
     episodes: int = 0
     steps: int = 0
@@ -87,6 +89,7 @@ class Broken:
         """Return a row of the table in docs/results.md."""
         ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
         bad = [len(each) for each in (self.moved, self.lost, self.untrue, self.stalls, self.tracebacks)]
+        bad.insert(3, self.unwatched)
         stops = f"{len(self.coasts)} of {self.stops}"
         return (rig, sum(self.faults.values()), seed, f"{self.episodes}: {ends}", self.steps, *bad, stops, self.coast)
 
@@ -97,9 +100,9 @@ class Broken:
         ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
         return (
             f"{self.episodes} episodes ({ends}), {self.steps} steps: {len(self.moved)} motions after a stop, "
-            f"{len(self.lost)} lost, {len(self.untrue)} untrue, {len(self.stalls)} stalls, {len(self.tracebacks)} "
-            f"tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in motion, which ended after "
-            f"{self.coast}; faults: {listed}"
+            f"{len(self.lost)} lost, {len(self.untrue)} untrue, {self.unwatched} unwatched, {len(self.stalls)} stalls, "
+            f"{len(self.tracebacks)} tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in "
+            f"motion, which ended after {self.coast}; faults: {listed}"
         )
 
     def __str__(self) -> str:
@@ -225,8 +228,9 @@ class Scene:
 
     def kill_node(self) -> None:
         """End the rig node as a crash does; it is started again."""
-        self.watcher.states.pop("rig", None)
         self.graph.kill("rig")
+        time.sleep(0.5)  # what it said last is still on its way
+        self.watcher.states.pop("rig", None)
         self.watcher.wait("the plant", lambda: "rig" in self.watcher.states)
 
     def misbehave(self, word: str) -> None:
@@ -340,6 +344,7 @@ def _judge(scene: Scene, trace: Trace) -> None:
             broken.coasts.append(trace.last_change(pressed, released))
     truth = examine(scene.graph.run, trace, rig.tolerance)
     broken.untrue += truth.untrue
+    broken.unwatched = truth.unwatched
     broken.episodes, broken.steps, broken.outcomes = truth.episodes, truth.steps, truth.outcomes
     broken.lost += [f"episode {number} has no record" for number in sorted(scene.begun - truth.numbers)]
     broken.lost += [f"step {step} of episode {number}" for number, step in sorted(scene.stepped - truth.recorded)]

@@ -30,7 +30,8 @@ from lift_ros.positioning.problem import Observed
 
 TRACE, WORD = "trace", "fault"  # files in the folder of the wrapped axes
 _ENTRY = struct.Struct("<qddd")  # ns since the epoch, x, y, z [µm]
-_SAMPLE_SECONDS = 0.004
+_SAMPLE_SECONDS, _LOOK_NS = 0.004, 20_000_000  # between two looks, two entries of axes at rest
+_GAP_NS = 60e6  # between two entries, where the thread was kept waiting
 _NUDGE_UM = 2.0
 _FAST, _SLOW = "0.05", "0.004"  # µm per ms
 _CORE = {"configuration": "demo", "adapters": None}
@@ -106,13 +107,14 @@ class WatchedStages:
         self._axes.close()
 
     def _watch(self, ended: threading.Event) -> None:
-        """Write down where the stages are whenever that has changed; somebody may also push them."""
-        last = np.full(3, np.nan)
+        """Write down where the stages are when that has changed, or after a while; somebody may also push them."""
+        last, written = np.full(3, np.nan), 0
         with (self._folder / TRACE).open("ab", buffering=0) as trace:
             while not ended.wait(_SAMPLE_SECONDS):
                 position = self._axes.position()
-                if not np.array_equal(position, last):
-                    trace.write(_ENTRY.pack(time.time_ns(), *position))
+                if not np.array_equal(position, last) or time.time_ns() - written > _LOOK_NS:
+                    written = time.time_ns()
+                    trace.write(_ENTRY.pack(written, *position))
                     last = position
                 if self._word() == "nudge":
                     self._axes.start(position + np.array([_NUDGE_UM, 0.0, 0.0]))
@@ -156,15 +158,22 @@ def from_centre(position: FloatArray, picture: Picture | None, centre: list[floa
 class Trace:
     """Where the axes truly were, as often as it changed; what was said again is left out."""
 
-    def __init__(self, times_ns: list[int], positions: list[FloatArray]) -> None:
+    def __init__(self, times_ns: list[int], positions: list[FloatArray], gap_ns: float = float("inf")) -> None:
         news = [i for i in range(len(positions)) if i == 0 or (positions[i] != positions[i - 1]).any()]
         self.times = np.array([times_ns[i] for i in news], dtype=np.int64)
         self.positions = np.array([positions[i] for i in news])
+        self._looks, self._gap_ns = np.array(times_ns, dtype=np.int64), gap_ns
 
     def distance(self, position: FloatArray, begin_ns: float, end_ns: float) -> float:
         """Return how near the axes came to a position in between, by the axis that was furthest off."""
         seen = self._between(begin_ns, end_ns)
         return float(np.abs(seen - position).max(axis=1).min()) if len(seen) else float("inf")
+
+    def was_looked_away(self, begin_ns: float, end_ns: float) -> bool:
+        """Whether nobody looked for a while in between, where axes are looked at on and on."""
+        first = max(0, int(np.searchsorted(self._looks, begin_ns)) - 1)
+        around = self._looks[first : int(np.searchsorted(self._looks, end_ns)) + 1]
+        return bool(np.diff(around).max(initial=0) > self._gap_ns)
 
     def span(self, begin_ns: float, end_ns: float) -> float:
         """Return how far an axis moved in between."""
@@ -243,7 +252,7 @@ class MicroManagerRig:
         file = self._folder / TRACE
         data = file.read_bytes() if file.exists() else b""
         entries = list(_ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]))
-        return Trace([entry[0] for entry in entries], [np.array(entry[1:]) for entry in entries])
+        return Trace([entry[0] for entry in entries], [np.array(entry[1:]) for entry in entries], _GAP_NS)
 
     def close(self) -> None:
         """Do nothing: the devices end with the rig node."""

@@ -144,6 +144,12 @@ def test_an_action_that_is_not_the_way_is_found_untrue(tmp_path: Path) -> None:
     assert judged(tmp_path, wrong, TRUE) == ["episode 0 (aborted), step 1: its action and the way differ by 0.5"]
 
 
+def test_what_nobody_could_see_is_counted_apart(tmp_path: Path) -> None:
+    away = Trace([int(second * S) for second in (1, 10.5, 11, 12.5, 16)], [at(x) for x in (0, 0.5, 1, 1.5, 3)], 0.1 * S)
+    assert judged(tmp_path, episode(), away) == []
+    assert examine(tmp_path / "run", away, 0.01).unwatched == 1
+
+
 def test_motion_after_a_stop_is_seen() -> None:
     assert TRUE.span(13.1 * S, 20 * S) == 0.0
     assert TRUE.span(12.2 * S, 20 * S) == 1.0
