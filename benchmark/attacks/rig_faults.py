@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from benchmark.attacks.living import LivingGraph, Stalled, Watcher, living
-from benchmark.attacks.page import note
 from benchmark.attacks.rig_truth import examine
 from benchmark.attacks.rigs import RIGS, AnyRig, Trace
+from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.collection.records import Outcome
 from lift_ros.graph.table import GraphOptions
 from lift_ros.progress import Progress
@@ -35,6 +35,21 @@ MISBEHAVING_SECONDS = 9.0  # that a fault lasts at most, where the plant lives w
 MOVING_NS = 250_000_000  # before a stop, in which axes that move are seen to
 RESTING = ("FAULT", "EMERGENCY_STOP")
 EMERGENCY_TOPIC = "button"
+TITLES = (
+    "rig",
+    "faults",
+    "seed",
+    "episodes recorded",
+    "steps",
+    "motions after a stop",
+    "episodes or steps lost",
+    "records untrue",
+    "positions unwatched",
+    "stalls",
+    "tracebacks",
+    "stops that met motion",
+    "last motion after those",
+)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "rig": {"watchdog": 1.0, "emergency_topic": EMERGENCY_TOPIC, "diagnostics_period": 0.1},
     "arbiter": {"diagnostics_period": 0.1, "guard_enabled": False, "plant_deadline": 15.0, "repeat_period": 0.5},
@@ -50,6 +65,7 @@ class Broken:
     recorded: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by fault
     coasts: list[float] = field(default_factory=list)  # [s] from pressing a stop in a move to the last motion
     stops: int = 0
+    unwatched: int = 0  # recorded positions that nobody could see, on a machine that kept the watcher waiting
     outcomes: Counter[str] = field(default_factory=Counter)
     episodes: int = 0
     steps: int = 0
@@ -65,16 +81,28 @@ class Broken:
         return sum(map(len, (self.moved, self.untrue, self.lost, self.stalls, self.tracebacks)))
 
     @property
+    def coast(self) -> str:
+        """How soon axes rested that were stopped in a move."""
+        return f"p50 {np.median(self.coasts):.2f} s, max {max(self.coasts):.2f} s" if self.coasts else "none"
+
+    def row(self, rig: str, seed: int) -> tuple[object, ...]:
+        """Return a row of the table in docs/results.md."""
+        ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
+        bad = [len(each) for each in (self.moved, self.lost, self.untrue, self.stalls, self.tracebacks)]
+        bad.insert(3, self.unwatched)
+        stops = f"{len(self.coasts)} of {self.stops}"
+        return (rig, sum(self.faults.values()), seed, f"{self.episodes}: {ends}", self.steps, *bad, stops, self.coast)
+
+    @property
     def summary(self) -> str:
         """What came of it in one line."""
-        coast = f"p50 {np.median(self.coasts):.2f} s, max {max(self.coasts):.2f} s" if self.coasts else "none"
         listed = ", ".join(f"{name} {number}" for name, number in sorted(self.faults.items()))
         ends = ", ".join(f"{name} {number}" for name, number in sorted(self.outcomes.items()))
         return (
             f"{self.episodes} episodes ({ends}), {self.steps} steps: {len(self.moved)} motions after a stop, "
-            f"{len(self.lost)} lost, {len(self.untrue)} untrue, {len(self.stalls)} stalls, {len(self.tracebacks)} "
-            f"tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in motion, which ended after "
-            f"{coast}; faults: {listed}"
+            f"{len(self.lost)} lost, {len(self.untrue)} untrue, {self.unwatched} unwatched, {len(self.stalls)} stalls, "
+            f"{len(self.tracebacks)} tracebacks; {len(self.coasts)} of {self.stops} emergency stops met axes in "
+            f"motion, which ended after {self.coast}; faults: {listed}"
         )
 
     def __str__(self) -> str:
@@ -96,7 +124,7 @@ class Scene:
         self.ends: list[str] = []  # of episodes
         self.moves = 0
         self.rests: list[tuple[str, int, int]] = []  # why, from when to when nothing may have moved
-        self.presses: list[int] = []  # when emergency stops were pressed, where the node could hear them
+        self.presses: list[tuple[int, int]] = []  # of emergency stops that the node could hear, and of their release
         self._button = watcher.node.create_publisher(Bool, EMERGENCY_TOPIC, 10)
         self._pressed = Bool(data=True)
         watcher.on_message = self._hear
@@ -122,6 +150,13 @@ class Scene:
         self.watcher.wait("a move", lambda: self.moves > before)
         time.sleep(float(self.rng.random()) * (0.1 if self.rig.node_owns_devices else 0.6))
 
+    def wait_for_slow_move(self) -> None:
+        """Wait for a move that goes on, unless it is stopped, for longer than a stop may take."""
+        self.rig.slow_down()
+        begun = self.moves
+        self.watcher.wait("a slow move", lambda: self.moves > begun)
+        time.sleep(float(self.rng.uniform(0.1, 0.4)))
+
     def stay(self, why: str, begun_ns: int) -> None:
         """Watch that nothing moves from a moment on, until some time from now."""
         time.sleep(self.rig.grace_seconds + STILL_SECONDS)
@@ -140,16 +175,20 @@ class Scene:
         """Press the emergency stop."""
         from std_srvs.srv import SetBool
 
-        self.presses.append(time.time_ns())
+        self.wait_for_slow_move()
+        pressed = time.time_ns()
         self.watcher.call(SetBool, "emergency_stop", data=True)
         self.stay("emergency stop by service", time.time_ns())
+        self.presses.append((pressed, time.time_ns()))
 
     def stop_by_topic(self) -> None:
         """Press the emergency button."""
-        self.presses.append(time.time_ns())
+        self.wait_for_slow_move()
+        pressed = time.time_ns()
         self._button.publish(self._pressed)
         self.watcher.wait("the stop", lambda: self.plant == "EMERGENCY_STOP")
         self.stay("emergency stop by topic", time.time_ns())
+        self.presses.append((pressed, time.time_ns()))
 
     def pause(self) -> None:
         """Pause."""
@@ -179,6 +218,7 @@ class Scene:
 
     def stop_frozen_node(self) -> None:
         """Press the button while the rig node is halted."""
+        self.wait_for_slow_move()
         self.graph.signal("rig", SIGSTOP)
         self._button.publish(self._pressed)
         time.sleep(float(self.rng.uniform(0.1, 1.0)))
@@ -188,8 +228,9 @@ class Scene:
 
     def kill_node(self) -> None:
         """End the rig node as a crash does; it is started again."""
-        self.watcher.states.pop("rig", None)
         self.graph.kill("rig")
+        time.sleep(0.5)  # what it said last is still on its way
+        self.watcher.states.pop("rig", None)
         self.watcher.wait("the plant", lambda: "rig" in self.watcher.states)
 
     def misbehave(self, word: str) -> None:
@@ -298,12 +339,12 @@ def _judge(scene: Scene, trace: Trace) -> None:
         if (span := trace.span(still_from, ended)) > rig.tolerance / 2:
             broken.moved.append(f"{rig.name}: {span:.3g} after {why}, {(ended - begun) / 1e9:.1f} s watched")
     broken.stops = len(scene.presses)
-    for pressed in scene.presses:
-        moved = trace.last_change(pressed - MOVING_NS, pressed) > 0
-        if moved and (coast := trace.last_change(pressed, pressed + int(rig.grace_seconds * 2e9))) > 0:
-            broken.coasts.append(coast)
+    for pressed, released in scene.presses:
+        if trace.last_change(pressed - MOVING_NS, pressed) > 0:
+            broken.coasts.append(trace.last_change(pressed, released))
     truth = examine(scene.graph.run, trace, rig.tolerance)
     broken.untrue += truth.untrue
+    broken.unwatched = truth.unwatched
     broken.episodes, broken.steps, broken.outcomes = truth.episodes, truth.steps, truth.outcomes
     broken.lost += [f"episode {number} has no record" for number in sorted(scene.begun - truth.numbers)]
     broken.lost += [f"step {step} of episode {number}" for number, step in sorted(scene.stepped - truth.recorded)]
@@ -315,17 +356,21 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="faults in all (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="what moments and faults are drawn from (default: 0)")
     parser.add_argument("--rigs", nargs="+", choices=tuple(RIGS), default=tuple(RIGS), help="default: all")
+    parser.add_argument("--faults", nargs="+", default=(), help="names of faults (default: all of each rig)")
     parser.add_argument("--write", action="store_true", help="put what came of it into docs/results.md")
     given = parser.parse_args()
     bad, each = 0, given.count // len(given.rigs)
+    rows: list[tuple[object, ...]] = []
     with ProcessPoolExecutor(len(given.rigs), mp_context=get_context("spawn")) as pool:
-        begun = {name: pool.submit(attack, name, each, given.seed) for name in given.rigs}
+        begun = {name: pool.submit(attack, name, each, given.seed, None, given.faults) for name in given.rigs}
         for name, future in begun.items():
             broken = future.result()
             print(f"{name}: {broken}", flush=True)
             bad += broken.bad
             if given.write:
-                note(f"faults of the rig `{name}`", each, given.seed, broken.summary, broken.bad)
+                rows.append(broken.row(name, given.seed))
+    if given.write:
+        replace_section(RESULTS, "rig-faults", markdown_table(TITLES, rows) + "\n")
     return 1 if bad else 0
 
 

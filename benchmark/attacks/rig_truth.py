@@ -26,6 +26,7 @@ class RigTruth:
     numbers: set[int] = field(default_factory=set)
     recorded: set[tuple[int, int]] = field(default_factory=set)
     untrue: list[str] = field(default_factory=list)
+    unwatched: int = 0  # positions that were not seen, while the thread that looks was kept waiting
 
 
 def examine(run: Path, trace: Trace, tolerance: float) -> RigTruth:
@@ -37,24 +38,24 @@ def examine(run: Path, trace: Trace, tolerance: float) -> RigTruth:
         truth.outcomes[episode.outcome.name.lower()] += 1
         truth.numbers.add(episode.index)
         truth.recorded |= {(episode.index, step.index) for step in episode.steps}
-        truth.untrue += _examine(episode, trace, tolerance)
+        _examine(episode, trace, tolerance, truth)
     return truth
 
 
-def _examine(episode: Episode, trace: Trace, tolerance: float) -> list[str]:
+def _examine(episode: Episode, trace: Trace, tolerance: float, truth: RigTruth) -> None:
     place = f"episode {episode.index} ({episode.outcome.name.lower()})"
     places = [(step.position, step.time_ns - BEFORE_NS, step.time_ns + AFTER_NS) for step in episode.steps]
-    known = episode.outcome is not Outcome.RECOVERED and episode.final_position.size
-    if known:
+    if episode.outcome is not Outcome.RECOVERED and episode.final_position.size:
         begun = episode.steps[-1].time_ns if episode.steps else episode.start_time_ns
         places.append((episode.final_position, begun, episode.end_time_ns + AFTER_NS))
-    found = [
-        f"{place}, observation {i}: the axes were never at {position.tolist()}"
-        for i, (position, begin, end) in enumerate(places)
-        if not trace.was_at(position, begin, end, tolerance)
-    ]
+    for i, (position, begin, end) in enumerate(places):
+        off = trace.distance(position, begin, end)
+        if off > tolerance and trace.was_looked_away(begin, end):
+            truth.unwatched += 1
+        elif off > tolerance:
+            what = f"the axes came no nearer to {position.tolist()} than {off:.3g}"
+            truth.untrue.append(f"{place}, observation {i}: {what}")
     for step, (after, _, _) in zip(episode.steps, places[1:], strict=False):
         off = np.abs(after - step.position - step.action).max()
         if off > READS * tolerance:
-            found.append(f"{place}, step {step.index}: its action and the way differ by {off:.3g}")
-    return found
+            truth.untrue.append(f"{place}, step {step.index}: its action and the way differ by {off:.3g}")

@@ -30,8 +30,10 @@ from lift_ros.positioning.problem import Observed
 
 TRACE, WORD = "trace", "fault"  # files in the folder of the wrapped axes
 _ENTRY = struct.Struct("<qddd")  # ns since the epoch, x, y, z [µm]
-_SAMPLE_SECONDS = 0.004
+_SAMPLE_SECONDS, _LOOK_NS = 0.004, 20_000_000  # between two looks, two entries of axes at rest
+_GAP_NS = 60e6  # between two entries, where the thread was kept waiting
 _NUDGE_UM = 2.0
+_FAST, _SLOW = "0.05", "0.004"  # µm per ms
 _CORE = {"configuration": "demo", "adapters": None}
 _PARTS = [{"device": device, "direction": way} for device, way in (("XY", "x"), ("XY", "y"), ("Z", "single"))]
 
@@ -63,7 +65,6 @@ class WatchedStages:
         """Load the devices and begin to watch them."""
         self._fail_where_told()
         self._axes.connect()
-        self._axes._core.api.setProperty("XY", "Velocity", "0.05")  # µm per ms
         self._ended = threading.Event()
         self._watching = threading.Thread(target=self._watch, args=(self._ended,), daemon=True)
         self._watching.start()
@@ -85,6 +86,7 @@ class WatchedStages:
             here = self._axes.position()
             target = here + (target - here) / 2
         if word not in ("deaf", "stuck"):
+            self._axes._core.api.setProperty("XY", "Velocity", _SLOW if word == "slow" else _FAST)
             self._axes.start(target)
 
     def busy(self) -> bool:
@@ -105,13 +107,14 @@ class WatchedStages:
         self._axes.close()
 
     def _watch(self, ended: threading.Event) -> None:
-        """Write down where the stages are whenever that has changed; somebody may also push them."""
-        last = np.full(3, np.nan)
+        """Write down where the stages are when that has changed, or after a while; somebody may also push them."""
+        last, written = np.full(3, np.nan), 0
         with (self._folder / TRACE).open("ab", buffering=0) as trace:
             while not ended.wait(_SAMPLE_SECONDS):
                 position = self._axes.position()
-                if not np.array_equal(position, last):
-                    trace.write(_ENTRY.pack(time.time_ns(), *position))
+                if not np.array_equal(position, last) or time.time_ns() - written > _LOOK_NS:
+                    written = time.time_ns()
+                    trace.write(_ENTRY.pack(written, *position))
                     last = position
                 if self._word() == "nudge":
                     self._axes.start(position + np.array([_NUDGE_UM, 0.0, 0.0]))
@@ -153,16 +156,24 @@ def from_centre(position: FloatArray, picture: Picture | None, centre: list[floa
 
 
 class Trace:
-    """Where the axes truly were, as often as it changed."""
+    """Where the axes truly were, as often as it changed; what was said again is left out."""
 
-    def __init__(self, times_ns: list[int], positions: list[FloatArray]) -> None:
-        self.times = np.array(times_ns, dtype=np.int64)
-        self.positions = np.array(positions) if positions else np.empty((0, 0))
+    def __init__(self, times_ns: list[int], positions: list[FloatArray], gap_ns: float = float("inf")) -> None:
+        news = [i for i in range(len(positions)) if i == 0 or (positions[i] != positions[i - 1]).any()]
+        self.times = np.array([times_ns[i] for i in news], dtype=np.int64)
+        self.positions = np.array([positions[i] for i in news])
+        self._looks, self._gap_ns = np.array(times_ns, dtype=np.int64), gap_ns
 
-    def was_at(self, position: FloatArray, begin_ns: float, end_ns: float, tolerance: float) -> bool:
-        """Whether the axes were at a position at some time in between."""
+    def distance(self, position: FloatArray, begin_ns: float, end_ns: float) -> float:
+        """Return how near the axes came to a position in between, by the axis that was furthest off."""
         seen = self._between(begin_ns, end_ns)
-        return bool((np.abs(seen - position) <= tolerance).all(axis=1).any())
+        return float(np.abs(seen - position).max(axis=1).min()) if len(seen) else float("inf")
+
+    def was_looked_away(self, begin_ns: float, end_ns: float) -> bool:
+        """Whether nobody looked for a while in between, where axes are looked at on and on."""
+        first = max(0, int(np.searchsorted(self._looks, begin_ns)) - 1)
+        around = self._looks[first : int(np.searchsorted(self._looks, end_ns)) + 1]
+        return bool(np.diff(around).max(initial=0) > self._gap_ns)
 
     def span(self, begin_ns: float, end_ns: float) -> float:
         """Return how far an axis moved in between."""
@@ -226,6 +237,10 @@ class MicroManagerRig:
         """Make them whole again."""
         (self._folder / WORD).unlink(missing_ok=True)
 
+    def slow_down(self) -> None:
+        """Let moves take so long that a stop which is not heeded is seen."""
+        self.break_it("slow")
+
     def push(self) -> None:
         """Move a stage as somebody does who turns its knob."""
         self.break_it("nudge")
@@ -237,7 +252,7 @@ class MicroManagerRig:
         file = self._folder / TRACE
         data = file.read_bytes() if file.exists() else b""
         entries = list(_ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]))
-        return Trace([entry[0] for entry in entries], [np.array(entry[1:]) for entry in entries])
+        return Trace([entry[0] for entry in entries], [np.array(entry[1:]) for entry in entries], _GAP_NS)
 
     def close(self) -> None:
         """Do nothing: the devices end with the rig node."""
@@ -286,7 +301,7 @@ class EpicsRig:
 
     def scenario(self) -> dict[str, Any]:
         """Return the scenario."""
-        common = {"unit": "mm", "home": "none", "tolerance": self.tolerance}
+        common = {"unit": "mm", "home": "none", "tolerance": self.tolerance, "velocity": 1.0}
         return {
             "plant": {
                 "kind": "hardware", "observation_size": 2, "action_size": 2, "action_radius": 0.5, "threshold": 0.01,
@@ -295,7 +310,7 @@ class EpicsRig:
             "rig": {
                 "axes": {
                     "driver": "epics", "connection_seconds": 1.5,
-                    "motion": {"home_required": False, "settle_seconds": 0.3, "time_limit": 6.0, "stall_seconds": 2.0},
+                    "motion": {"home_required": False, "settle_seconds": 0.3, "time_limit": 5.0, "stall_seconds": 2.0},
                     "axes": [
                         {"name": "x", "record": self._records[0], "low": 0, "high": 10, **common},
                         {"name": "y", "record": self._records[1], "low": -5, "high": 5, **common},
@@ -320,7 +335,8 @@ class EpicsRig:
             case "paused by SPMG":
                 self._put("mtr1.SPMG", 0)
             case "stopped by STOP":
-                self._put("mtr1.STOP", 1)
+                for record in ("mtr1", "mtr2"):
+                    self._put(f"{record}.STOP", 1)
             case "another VAL":
                 self._put("mtr1.VAL", self._get("mtr1.RBV") + 0.7)
             case "slow":
@@ -338,6 +354,11 @@ class EpicsRig:
         self._put("mtr1.HLM", 10.0)
         self._put("mtr1.VELO", 1.0)
         self._put("mtr2.VELO", 2.0)
+
+    def slow_down(self) -> None:
+        """Let moves take so long that a stop which is not heeded is seen."""
+        for record in ("mtr1", "mtr2"):
+            self._put(f"{record}.VELO", 0.1)
 
     def push(self) -> None:
         """Move a motor as somebody does at another terminal."""

@@ -52,14 +52,14 @@ class MicroManagerAxes:
         self.position()
 
     def home(self) -> None:
-        """Home all stages but those whose axes say `home: false`."""
+        """Home all stages but those whose axes say `home: false`. Some say that they did and do nothing."""
         for device in self._homing:
             try:
                 self._core.api.home(device)
             except RuntimeError as error:
                 raise DriverFault(
                     f"stage {device!r} cannot be homed ({error}); where its adapter has no homing, say home: false for "
-                    "its axes"
+                    "its axes, or motion.home_required: false where all keep their reference"
                 ) from error
 
     def position(self) -> FloatArray:

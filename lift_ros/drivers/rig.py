@@ -21,7 +21,10 @@ from lift_ros.seeds import derive_seed
 POSITION = "position"  # a reading that needs no function: the observation is where the axes are
 
 RIG_KEYS = {
-    "axes": Key(dict, meaning="What moves: `driver`, its keys, `axes` and `motion`; see docs/drivers.md."),
+    "axes": Key(
+        dict,
+        meaning="What moves: `driver` (a class of your own, too), its keys, `axes`, `motion`; see docs/drivers.md.",
+    ),
     "camera": Key(dict, {}, meaning="What takes a picture after each move: `driver` and its keys; {} for none."),
     "reading": Key(dict, {}, meaning="What makes observations of positions and pictures, see below."),
     "scale": Key(

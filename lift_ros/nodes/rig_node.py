@@ -22,6 +22,7 @@ from lift_ros.own_code import find_own
 from lift_ros.positioning.problem import Observed
 
 CONNECTING_SECONDS = 60.0
+HOMING_CHECK_SECONDS = 0.1
 ANSWER_SECONDS = 10.0  # in which a device that was asked where it is answers, or is connected anew
 Looked = tuple[FloatArray, Picture | None]
 
@@ -57,9 +58,12 @@ class RigNode(PlantNode):
             self._worker.close()
             raise
         self._begun, self._looked = [], Future()
+        self._homing: Future[None] | None = None
+        self._homing_began = 0.0
         self.create_service(Trigger, qos.HOME, self._on_home)
+        self.every(HOMING_CHECK_SECONDS, self._check_homing)
         if self.rig.home_at_start:
-            self._worker.home()
+            self._home()
 
     def begin(self, seed: int) -> None:
         """Go to where the episode starts, before the first of all over the place of the reference picture."""
@@ -149,17 +153,26 @@ class RigNode(PlantNode):
             response.success = False
             response.message = "not now: the rig moves, is stopped or has a fault; pause, release or reset it first"
             return response
-        began = time.monotonic()
-        self._worker.home().add_done_callback(lambda homed: self._tell_homed(homed, began))
+        self._home()
         response.success, response.message = True, "homing has begun; the log tells when it has ended"
         return response
 
-    def _tell_homed(self, homed: Future[None], began: float) -> None:
-        error = homed.exception()
+    def _home(self) -> None:
+        self._homing, self._homing_began = self._worker.home(), time.monotonic()
+
+    def _check_homing(self) -> None:
+        """Tell how homing has ended; one that failed is a fault, which the next command need not find out."""
+        homing = self._homing
+        if homing is None or not homing.done():
+            return
+        self._homing = None
+        error = homing.exception()
         if error is None:
-            self.get_logger().info(f"the axes are homed, after {time.monotonic() - began:.1f} s")
+            self.get_logger().info(f"the axes are homed, after {time.monotonic() - self._homing_began:.1f} s")
+        elif isinstance(error, DriverFault) and not error.latches:
+            self.get_logger().warning(f"no homing: {error}")
         else:
-            self.get_logger().error(f"homing failed: {error}")
+            self._latch(f"homing: {error}")
 
 
 def make_reading(reading: Reading) -> Callable[[FloatArray, Picture | None], Any]:

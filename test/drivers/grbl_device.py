@@ -1,13 +1,21 @@
-"""A controller on a pseudo-terminal that speaks GRBL 1.1 as documented: jogs, status, homing, soft limits."""
+"""A controller on a pseudo-terminal that speaks GRBL 1.1 as documented, and the firmware's own simulator on another.
+
+What the pretended one does was compared with the pages interface, jogging and realtime_cmds of the firmware's
+documentation: the start message and the alarm after power-on where homing is enabled, jogs in Idle and Jog alone, a jog
+cancelled without a reset, a reset in motion as ALARM:3 and while homing as ALARM:6, no reports while homing.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import select
+import shlex
+import subprocess
 import threading
 import time
 import tty
+from pathlib import Path
 
 TICK = 0.005  # [s]
 TRAVEL = 50.0  # [mm] that the soft limits allow, from 0
@@ -15,6 +23,8 @@ TRAVEL = 50.0  # [mm] that the soft limits allow, from 0
 
 class GrblDevice:
     """Runs on a thread of its own until closed."""
+
+    towards = 1.0  # the sign of places within its limits
 
     def __init__(self, inches: bool = False, homing: bool = True) -> None:
         self._ours, theirs = os.openpty()
@@ -130,3 +140,51 @@ class GrblDevice:
             if homed:
                 self._say("ok")
         time.sleep(0)
+
+
+class FirmwareSimulator:
+    """The firmware's simulator, a program that speaks on its standard input and output, behind a pseudo-terminal."""
+
+    towards = -1.0
+
+    def __init__(self, command: str, folder: Path) -> None:
+        self._ours, theirs = os.openpty()
+        tty.setraw(theirs)
+        self.port = os.ttyname(theirs)
+        self._theirs = theirs
+        self.commands: list[str] = []
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._program = subprocess.Popen(shlex.split(command), cwd=folder, bufsize=0, **pipes)
+        for setting in ("", "$22=1", "$20=1", "$130=50", "$131=50", "$132=50", "$X"):
+            self._send(f"{setting}\n".encode())
+            time.sleep(0.2)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the program and hang up."""
+        self._ended.set()
+        self._thread.join(20)
+        self._program.kill()
+        self._program.wait(20)
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _send(self, data: bytes) -> None:
+        assert self._program.stdin is not None
+        self._program.stdin.write(data)
+
+    def _run(self) -> None:
+        assert self._program.stdout is not None
+        said = self._program.stdout.fileno()
+        typed = b""
+        while not self._ended.is_set():
+            for ready in select.select([self._ours, said], [], [], TICK)[0]:
+                data = os.read(ready, 4096)
+                if ready == said:
+                    os.write(self._ours, data)
+                else:
+                    self._send(data)
+                    *lines, typed = (typed + data).split(b"\n")
+                    self.commands += [line.decode("ascii", "ignore") for line in lines]

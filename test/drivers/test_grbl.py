@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from grbl_device import GrblDevice
+from grbl_device import FirmwareSimulator, GrblDevice
 
 from lift_ros.drivers.protocol import DriverFault, MoveRefused, MoveStopped
 from lift_ros.drivers.table import make_axes
@@ -17,6 +19,8 @@ from lift_ros.drivers.worker import DeviceWorker
 pytest.importorskip("serial", reason="pip install 'lift_ros[grbl]'")
 
 WAIT = 60.0
+SIMULATOR = os.environ.get("LIFT_GRBL_SIMULATOR", "")  # a command, such as ./grbl_sim.exe -n
+AnyDevice = GrblDevice | FirmwareSimulator
 
 
 @pytest.fixture
@@ -26,12 +30,13 @@ def device(request: pytest.FixtureRequest) -> Iterator[GrblDevice]:
     made.close()
 
 
-def worker_of(device: GrblDevice, **more: Any) -> DeviceWorker:
-    places = {"unit": "mm", "low": -10, "high": 100, "tolerance": 0.02}
+def worker_of(device: AnyDevice, feed: float = 600, **more: Any) -> DeviceWorker:
+    places = {"unit": "mm", "low": -100, "high": 100, "tolerance": 0.02}
     axes, settings = make_axes(
         {
             "driver": "grbl",
             "port": device.port,
+            "feed": feed,
             "answer_seconds": 1,
             "motion": {"settle_seconds": 0.1, **more},
             "axes": [{"name": "x", "letter": "X", **places}, {"name": "focus", "letter": "Z", **places}],
@@ -49,7 +54,19 @@ def worker(device: GrblDevice) -> Iterator[DeviceWorker]:
     made.close()
 
 
-def wait_for_jog(device: GrblDevice) -> None:
+@pytest.fixture(params=["pretended", "firmware"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyDevice]:
+    """The pretended device, and the firmware's simulator where the environment names the command that starts it."""
+    if request.param == "firmware" and not SIMULATOR:
+        pytest.skip("LIFT_GRBL_SIMULATOR names no simulator of the firmware")
+    made = GrblDevice(homing=False) if request.param == "pretended" else FirmwareSimulator(SIMULATOR, tmp_path)
+    if isinstance(made, GrblDevice):
+        made.speed = 2.0
+    yield made
+    made.close()
+
+
+def wait_for_jog(device: AnyDevice) -> None:
     until = time.monotonic() + WAIT
     while not any(command.startswith("$J=") for command in device.commands) and time.monotonic() < until:
         time.sleep(0.005)
@@ -155,4 +172,24 @@ def test_homing_that_is_switched_off_is_told(device: GrblDevice) -> None:
     with pytest.raises(DriverFault, match="error:5"):
         worker.home().result(WAIT)
     assert not worker.homed
+    worker.close()
+
+
+def test_jogs_stops_and_limits_of_the_pretended_device_and_of_the_firmware(either: AnyDevice) -> None:
+    worker = worker_of(either, feed=120, home_required=False)
+    worker.connect().result(WAIT)
+    target = either.towards * np.array([1.0, 0.5])
+    assert np.allclose(worker.move(target).result(WAIT), target, atol=0.02)
+    either.commands.clear()
+    answer = worker.move(either.towards * np.array([40.0, 40.0]))
+    wait_for_jog(either)
+    worker.stop()
+    with pytest.raises(MoveStopped):
+        answer.result(WAIT)
+    first, second = (worker.position().result(WAIT) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert (np.abs(first) < 40).all()
+    with pytest.raises(MoveRefused, match="error:15.*soft limits"):
+        worker.move(either.towards * np.array([60.0, 1.0])).result(WAIT)
+    assert worker.fault is None
     worker.close()

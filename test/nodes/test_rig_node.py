@@ -49,6 +49,7 @@ class Stage:
         self.connections += 1
 
     def home(self) -> None:
+        self._answer()
         self.homings += 1
         self.where = self.target = np.zeros(2)
 
@@ -239,6 +240,14 @@ def test_forgotten_homing_is_a_fault_until_the_axes_are_homed(tmp_path: Path) ->
         tell.until(lambda: rig._worker.homed)
         tell(Reset(1, 1))
         assert tell(Move(1, 0, np.array([0.1, 0.0]))).refusal == Refusal.NONE
+
+
+def test_homing_that_fails_is_a_fault_at_once(tell: Told) -> None:
+    tell.stage.gone = True
+    assert tell.rig._on_home(Trigger.Request(), Trigger.Response()).success
+    tell.until(lambda: tell.rig.diagnostics.status is Status.FAULT)
+    assert "homing: a device failed while working (cable pulled)" in tell.rig._fault
+    assert tell(Reset(0, 1)).refusal == Refusal.HARDWARE_FAULT
 
 
 def test_homing_at_the_start_comes_before_the_first_episode(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_each_fault_is_said_and_recorded_and_nothing_moves(
         assert ends.intersection(recorded) if ends else "aborted" not in " ".join(recorded), (fault, recorded)
 
 
-def test_homing_that_was_forgotten_moves_nothing_and_records_no_step(tmp_path: Path) -> None:
+def test_homing_that_was_forgotten_or_is_refused_moves_nothing_and_records_no_step(tmp_path: Path) -> None:
     pytest.importorskip("mm_test_adapters", reason="pip install -r requirements/devices.txt")
     rig = MicroManagerRig(tmp_path)
     scenario = rig.scenario()
@@ -79,15 +79,17 @@ def test_homing_that_was_forgotten_moves_nothing_and_records_no_step(tmp_path: P
         watcher.wait("the fault", lambda: watcher.states.get("rig") == "FAULT")
         watcher.wait("the record of the episode", lambda: watcher.states.get("arbiter") == "PAUSED")
         assert "were not homed since they were connected; home them first" in watcher.status["rig"]
-        assert rig.trace().span(0, time.time_ns()) == 0.0
-        assert watcher.steps == 0
         watcher.call(Trigger, "reset_fault")
         assert watcher.call(Trigger, "home").success
-        time.sleep(1.0)
+        watcher.wait("the end of homing", lambda: "stage 'Z' cannot be homed" in watcher.status.get("rig", ""))
+        assert watcher.states["rig"] == "FAULT"
         watcher.call(Trigger, "resume")
-        watcher.wait("a step", lambda: watcher.steps > 0)
+        watcher.wait("the next refusal", lambda: watcher.states.get("arbiter") == "PAUSED")
+        time.sleep(0.2)
+    assert len(rig.trace().times) > 0 and rig.trace().span(0, time.time_ns()) == 0.0
     truth = examine(tmp_path / "run", rig.trace(), rig.tolerance)
-    assert not truth.untrue and truth.steps > 0
+    assert not truth.untrue and truth.steps == 0
+    assert set(truth.outcomes) == {"aborted"}
 
 
 # The judge ------------------------------------------------------------------------------------------------------------
@@ -131,13 +133,21 @@ def test_a_true_record_is_found_true(tmp_path: Path) -> None:
 
 def test_a_move_that_never_ended_is_found_untrue(tmp_path: Path) -> None:
     stopped = trace((1.0, 0.0), (10.5, 0.5), (11.0, 1.0), (12.5, 1.5))
-    assert judged(tmp_path, episode(), stopped) == ["episode 0 (aborted), observation 2: the axes were never at [2.0]"]
+    assert judged(tmp_path, episode(), stopped) == [
+        "episode 0 (aborted), observation 2: the axes came no nearer to [2.0] than 0.5"
+    ]
 
 
 def test_an_action_that_is_not_the_way_is_found_untrue(tmp_path: Path) -> None:
     true = episode()
     wrong = dataclasses.replace(true, steps=[true.steps[0], dataclasses.replace(true.steps[1], action=at(0.5))])
     assert judged(tmp_path, wrong, TRUE) == ["episode 0 (aborted), step 1: its action and the way differ by 0.5"]
+
+
+def test_what_nobody_could_see_is_counted_apart(tmp_path: Path) -> None:
+    away = Trace([int(second * S) for second in (1, 10.5, 11, 12.5, 16)], [at(x) for x in (0, 0.5, 1, 1.5, 3)], 0.1 * S)
+    assert judged(tmp_path, episode(), away) == []
+    assert examine(tmp_path / "run", away, 0.01).unwatched == 1
 
 
 def test_motion_after_a_stop_is_seen() -> None:
