@@ -57,11 +57,11 @@ class DeviceWorker:
 
     def move(self, target: FloatArray) -> Future[FloatArray]:
         """Move to an absolute target; the answer is the position that is read back on arrival."""
-        return self._ask(lambda: self._move(target))
+        return self._ask(lambda: self._move(lambda _: target))
 
     def move_by(self, way: FloatArray) -> Future[FloatArray]:
         """Move by a way from where the axes are read to be when the move begins; answers as `move` does."""
-        return self._ask(lambda: self._move(self._position() + way))
+        return self._ask(lambda: self._move(lambda position: position + way))
 
     def trace(self, target: FloatArray, seconds: float) -> Future[list[Sample]]:
         """Move as `move` does, and answer with what the device told from the start until so long after the arrival."""
@@ -176,16 +176,16 @@ class DeviceWorker:
 
     def _trace(self, target: FloatArray, seconds: float) -> list[Sample]:
         samples: list[Sample] = []
-        self._move(target, samples)
+        self._move(lambda _: target, samples)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._pause()
             samples.append((time.monotonic(), self._axes.busy(), self._axes.position()))
         return samples
 
-    def _move(self, target: FloatArray, samples: list[Sample] | None = None) -> FloatArray:
-        self._opened()
-        move = Move(self._settings, self._axes.position(), target, time.monotonic(), homed=self._homed)
+    def _move(self, target_from: Callable[[FloatArray], FloatArray], samples: list[Sample] | None = None) -> FloatArray:
+        began = self._position()  # read once: a serial line takes its time
+        move = Move(self._settings, began, target_from(began), time.monotonic(), homed=self._homed)
         self._begin(lambda: self._axes.start(move.first_target))
         while True:
             self._pause()
