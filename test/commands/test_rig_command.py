@@ -30,7 +30,7 @@ def test_check_shows_axes_and_picture_and_moves_nothing(tmp_path: Path, capsys: 
     picture = tmp_path / "view.png"
     assert main(["rig", "check", BEADS, "--picture", str(picture)]) == 0
     said = capsys.readouterr().out
-    assert "picture: 128×128 mono8" in said and "nothing was moved" in said
+    assert "picture: 128×128 mono8" in said and "was not measured" in said
     assert cv2.imread(str(picture), cv2.IMREAD_UNCHANGED).shape == (128, 128)
 
 

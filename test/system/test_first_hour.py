@@ -63,7 +63,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_check_shows_a_picture_and_what_the_camera_sees(said: tuple[Path, str]) -> None:
     folder, words = said
     assert (folder / "view.png").stat().st_size > 0
-    assert "nothing was moved" in words and "picture: 128×128 mono8" in words
+    assert "was not measured" in words and "picture: 128×128 mono8" in words
     assert "in the picture" in words and "fit what was measured" in words
     assert "does not see" not in words
 
