@@ -87,19 +87,24 @@ def _check(arguments: argparse.Namespace, scenario: Scenario, rig: Rig, worker: 
             _write(arguments.picture, picture)
     elif arguments.picture is not None:
         raise UserError("--picture is given, but the scenario's rig has no camera; add a section rig.camera")
-    if not arguments.move:
-        print("nothing was moved; with --move each axis goes a small step and back, and is measured")
-        return 0
+    if arguments.move:
+        _measure(arguments, rig, worker, position)
+    else:
+        print("how axes move was not measured; with --move each goes a small step and back")
+    return 0
+
+
+def _measure(arguments: argparse.Namespace, rig: Rig, worker: DeviceWorker, position: FloatArray) -> None:
     checks, sights = [], []
     for i, axis in enumerate(rig.motion.axes):
         print(f"moving {axis.name} …", flush=True)
-        checks.append(check_axis(worker, rig.motion, i, arguments.repeats, arguments.step))
-        if picture is not None:
-            way = checks[-1].step if position[i] + checks[-1].step <= axis.high else -checks[-1].step
+        check = check_axis(worker, rig.motion, i, arguments.repeats, arguments.step)
+        checks.append(check)
+        if rig.camera:
+            way = check.step if position[i] + check.step <= axis.high else -check.step
             sights.append(check_sight(worker, i, way, rig.camera_seconds))
     print(_measured_table(checks, sights))
     print(MEASURED, *([SEEN] if sights else []), *_unseen(checks, sights), _suggestions(checks, rig.motion), sep="\n")
-    return 0
 
 
 def _axes_table(settings: MotionSettings, position: FloatArray) -> str:

@@ -16,6 +16,7 @@ from lift_ros.drivers.protocol import Axis, DriverFault
 from lift_ros.drivers.ros_link import SOURCED, Link, stale, wait_for_listener, wait_until
 
 _RESTING = 0.01  # a joint is at rest below this share of its axis' velocity
+_HELD = 0.02  # radians or metres that a held joint may be off where it was told to stay; further, somebody moved it
 
 
 class TrajectoryAxes:
@@ -32,6 +33,7 @@ class TrajectoryAxes:
         self._tolerance = np.array([axis["tolerance"] for axis in axes])
         self._states: dict[str, tuple[float, float, float]] = {}  # position, velocity and arrival of each joint
         self._plan: tuple[FloatArray, float] | None = None  # target, and when it should have been reached
+        self._held = np.full(len(settings["held"]), np.nan)  # where joints without an axis were told to stay
         self._telling = threading.Lock()
         self._link: Link | None = None
         self._publisher: Any = None
@@ -93,7 +95,12 @@ class TrajectoryAxes:
         seconds = max(float((way / self._velocity).max()), self._settings["minimum_seconds"])
         with self._telling:
             self._plan = (np.array(target), time.monotonic() + seconds + self._settings["grace_seconds"])
-            self._send([*target, *present[len(target) :]], seconds)
+            self._send([*target, *self._hold(present[len(target) :])], seconds)
+
+    def _hold(self, present: FloatArray) -> FloatArray:
+        """Return where joints without an axis stay: what was told before, lest errors of control add up move by move."""
+        self._held = np.where(np.abs(present - self._held) <= _HELD, self._held, present)
+        return self._held
 
     def busy(self) -> bool:
         """Whether a joint moves, or the controller still has time to reach the target."""

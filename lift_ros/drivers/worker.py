@@ -61,11 +61,11 @@ class DeviceWorker:
 
     def move(self, target: FloatArray) -> Future[FloatArray]:
         """Move to an absolute target; the answer is the position that is read back on arrival."""
-        return self._ask(lambda: self._move(target))
+        return self._ask(lambda: self._move(lambda _: target))
 
     def move_by(self, way: FloatArray, origin: FloatArray | None = None) -> Future[FloatArray]:
         """Move by a way from where the axes are; Displaced where that is not `origin`, where they were last seen."""
-        return self._ask(lambda: self._move(self._checked_position(origin) + way))
+        return self._ask(lambda: self._move(lambda position: self._checked(position, origin) + way))
 
     def trace(self, target: FloatArray, seconds: float) -> Future[list[Sample]]:
         """Move as `move` does, and answer with what the device told from the start until so long after the arrival."""
@@ -186,16 +186,16 @@ class DeviceWorker:
 
     def _trace(self, target: FloatArray, seconds: float) -> list[Sample]:
         samples: list[Sample] = []
-        self._move(target, samples)
+        self._move(lambda _: target, samples)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._pause()
             samples.append((time.monotonic(), self._axes.busy(), self._axes.position()))
         return samples
 
-    def _move(self, target: FloatArray, samples: list[Sample] | None = None) -> FloatArray:
-        self._opened()
-        move = Move(self._settings, self._axes.position(), target, time.monotonic(), homed=self._homed)
+    def _move(self, target_from: Callable[[FloatArray], FloatArray], samples: list[Sample] | None = None) -> FloatArray:
+        began = self._position()  # read once: a serial line takes its time
+        move = Move(self._settings, began, target_from(began), time.monotonic(), homed=self._homed)
         self._begin(lambda: self._axes.start(move.first_target))
         while True:
             self._pause()
@@ -217,9 +217,8 @@ class DeviceWorker:
         except MoveRefused as refused:
             raise DriverFault(f"the axes stay where the last approach begins: {refused}") from refused
 
-    def _checked_position(self, origin: FloatArray | None) -> FloatArray:
-        """Return where the axes are; Displaced where that is further from `origin` than two arrivals may differ."""
-        position = self._position()
+    def _checked(self, position: FloatArray, origin: FloatArray | None) -> FloatArray:
+        """Return the position; Displaced where it is further from `origin` than two arrivals may differ."""
         if origin is None:
             return position
         off, allowed = np.abs(position - origin), 2 * self._settings.tolerance

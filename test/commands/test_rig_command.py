@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from lift_ros.cli import main
-from lift_ros.drivers.checkup import AxisCheck
+from lift_ros.drivers.checkup import AxisCheck, SightCheck
 from lift_ros.drivers.motion import MotionSettings
 from lift_ros.drivers.protocol import Axis
 
 BEADS = "micromanager-beads"
+ROOT = Path(__file__).parents[2]
 needs_microscope = pytest.mark.usefixtures("microscope")
 
 
@@ -29,7 +30,7 @@ def test_check_shows_axes_and_picture_and_moves_nothing(tmp_path: Path, capsys: 
     picture = tmp_path / "view.png"
     assert main(["rig", "check", BEADS, "--picture", str(picture)]) == 0
     said = capsys.readouterr().out
-    assert "picture: 128×128 mono8" in said and "nothing was moved" in said
+    assert "picture: 128×128 mono8" in said and "was not measured" in said
     assert cv2.imread(str(picture), cv2.IMREAD_UNCHANGED).shape == (128, 128)
 
 
@@ -47,6 +48,31 @@ def test_jog_moves_and_tells_where_the_axes_are(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out.split()
     assert float(said[1]) == pytest.approx(5, abs=0.1)
     assert float(said[7]) == pytest.approx(-1, abs=0.1)
+
+
+@needs_microscope
+def test_jog_homes_where_it_is_told_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rig", "jog", BEADS, "home", "y", "3"]) == 0
+    assert float(capsys.readouterr().out.split()[4]) == pytest.approx(3, abs=0.1)
+
+
+@needs_microscope
+def test_axes_beyond_their_limits_are_not_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "config" / f"{BEADS}.yaml").read_text()
+    scenario = tmp_path / "high.yaml"
+    scenario.write_text(
+        text.replace("low: -60", "low: 5").replace("reference_at: [0, 0, 0]", "").split("  start_low")[0]
+        + "logging_policy"
+        + text.split("logging_policy", 1)[1]
+    )
+    assert main(["rig", "check", str(scenario), "--move"]) == 2
+    assert "axis x is at 0 um; allowed: 5 um to 60 um" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_changes_no_more_than_at_rest_is_not_seen() -> None:
+    assert SightCheck(change=0.2, noise=0.0).visible
+    assert not SightCheck(change=0.2, noise=0.1).visible
+    assert not SightCheck(change=0.0, noise=0.0).visible
 
 
 @needs_microscope
