@@ -19,6 +19,11 @@ _RESTING = 0.01  # a joint is at rest below this share of its axis' velocity
 _HELD = 0.02  # radians or metres that a held joint may be off where it was told to stay; further, somebody moved it
 
 
+def stay(told: FloatArray, present: FloatArray) -> FloatArray:
+    """Return where joints without an axis stay: as told before, lest errors of control add up from move to move."""
+    return np.where(np.abs(present - told) <= _HELD, told, present)
+
+
 class TrajectoryAxes:
     """Joints of a joint_trajectory_controller; a trajectory that it refuses shows only in joints that stay."""
 
@@ -95,12 +100,8 @@ class TrajectoryAxes:
         seconds = max(float((way / self._velocity).max()), self._settings["minimum_seconds"])
         with self._telling:
             self._plan = (np.array(target), time.monotonic() + seconds + self._settings["grace_seconds"])
-            self._send([*target, *self._hold(present[len(target) :])], seconds)
-
-    def _hold(self, present: FloatArray) -> FloatArray:
-        """Return where joints without an axis stay: what was told before, lest errors of control add up move by move."""
-        self._held = np.where(np.abs(present - self._held) <= _HELD, self._held, present)
-        return self._held
+            self._held = stay(self._held, present[len(target) :])
+            self._send([*target, *self._held], seconds)
 
     def busy(self) -> bool:
         """Whether a joint moves, or the controller still has time to reach the target."""

@@ -21,6 +21,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.drivers.protocol import Axes, DriverFault, MoveStopped
 from lift_ros.drivers.ros_link import Link
 from lift_ros.drivers.table import make_axes, make_camera
+from lift_ros.drivers.topic_joints import stay
 from lift_ros.drivers.worker import DeviceWorker
 from lift_ros.errors import UserError
 from lift_ros.graph.run import node_command
@@ -112,6 +113,13 @@ def test_joints_move_by_deltas_and_the_others_stay(arm: Process, working: Workin
     assert np.allclose(two.move(target).result(WAIT), target, atol=0.005)
     assert np.allclose(where(worker)[2:], before[2:], atol=0.005)
     assert not np.allclose(home, where(worker), atol=0.05)
+
+
+def test_joints_without_an_axis_do_not_creep_and_stay_where_somebody_moved_them() -> None:
+    told, sagging = stay(np.array([np.nan, np.nan]), np.array([0.5, -1.0])), np.array([0.49, -1.01])
+    assert stay(told, told).tolist() == [0.5, -1.0]
+    assert stay(told, sagging).tolist() == [0.5, -1.0]
+    assert stay(told, np.array([0.49, -1.3])).tolist() == [0.5, -1.3]
 
 
 @NEEDS_ARM
