@@ -19,8 +19,8 @@ import numpy as np
 from benchmark.graph import graph, measure
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.bags.reader import read_run
-from lift_ros.collection.records import Episode, Outcome, Source
-from lift_ros.evaluation.phases import Phase, split_phases
+from lift_ros.collection.records import Episode, Outcome
+from lift_ros.evaluation.phases import Phase, finished_by_routine, split_phases
 from lift_ros.graph.table import GraphOptions
 from lift_ros.scenario import Scenario, load_scenario
 from lift_ros.training import load_runs, preset, train
@@ -108,7 +108,7 @@ def _row(seed: int, phase: Phase, episodes: Sequence[Episode], routine: float) -
         f"{np.median(steps):.0f}",
         max(steps),
         f"{np.mean(steps) / routine:.2f}",
-        f"{np.mean([_finished_by_routine(episode) for episode in episodes]):.2f}",
+        f"{np.mean([finished_by_routine(episode) for episode in episodes]):.2f}",
     )
 
 
@@ -120,10 +120,6 @@ def mean_steps(episodes: Sequence[Episode]) -> float:
 def arrived(episodes: Sequence[Episode]) -> float:
     """Return the share of episodes that reached the goal."""
     return float(np.mean([episode.outcome is Outcome.REACHED for episode in episodes]))
-
-
-def _finished_by_routine(episode: Episode) -> bool:
-    return bool(episode.steps) and episode.steps[-1].source is Source.LOGGING_POLICY
 
 
 def aim_met(phases: dict[Phase, list[Episode]]) -> bool:

@@ -40,6 +40,11 @@ def split_phases(episodes: Sequence[Episode]) -> dict[Phase, list[Episode]]:
     return {phase: items for phase, items in sorted_episodes.items() if items}
 
 
+def finished_by_routine(episode: Episode) -> bool:
+    """Whether the logging policy made the last step."""
+    return bool(episode.steps) and episode.steps[-1].source == Source.LOGGING_POLICY
+
+
 def distance_quartiles(episodes: Sequence[Episode], steps: int) -> FloatArray:
     """Return quartiles (3, steps + 1) of the distance over steps; an ended episode keeps its last distance."""
     curves = [curve for episode in episodes if np.isfinite(curve := distances(episode)).any()]

@@ -22,7 +22,7 @@ from lift_ros.evaluation.frames import Strip, make_strip, recorded_strips
 from lift_ros.evaluation.guard_summary import Change, guard_changes
 from lift_ros.evaluation.labelled import LabelledEpisodes, label_episodes
 from lift_ros.evaluation.paths import with_unit
-from lift_ros.evaluation.phases import Phase, split_phases
+from lift_ros.evaluation.phases import Phase, finished_by_routine, split_phases
 from lift_ros.evaluation.plots import theme
 from lift_ros.evaluation.repeating import repeat_commands
 from lift_ros.evaluation.report_figures import (
@@ -160,16 +160,17 @@ def tell_story(episodes: Sequence[Episode], *, imported: bool = False) -> str:
         Phase.LOGGING_POLICY: f"{routine}: {{}} episodes.",
         Phase.SHADOW: "In {} episodes the routine acted alone, while an augmentor was asked and recorded.",
         Phase.LIFT_COLLECTION: "{} episodes were collected with LIFT: {} acted now and then instead of the routine.",
-        Phase.ASSIST: "In {} episodes a learned policy acted until it stalled, and the routine finished.",
+        Phase.ASSIST: "In {} episodes {} acted first, with the routine behind it, which finished {}.",
         Phase.LEARNED_POLICY: "In {} episodes {} acted alone.",
     }
     told = []
     for phase, items in split_phases(episodes).items():
         trained = any(step.model_hash for episode in items for step in episode.steps)
         kinds = ("a trained augmentor", "an untrained augmentor")
-        if phase is Phase.LEARNED_POLICY:
+        if phase in (Phase.ASSIST, Phase.LEARNED_POLICY):
             kinds = ("a learned policy", "a policy that was not trained")
-        told.append(words[phase].format(len(items), kinds[0] if trained else kinds[1]))
+        finished = sum(map(finished_by_routine, items))
+        told.append(words[phase].format(len(items), kinds[0] if trained else kinds[1], finished))
     return " ".join(told)
 
 

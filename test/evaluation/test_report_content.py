@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from report_samples import make_episode
 from sample_run import drive, write_run
 from training_samples import make_episodes, tiny
 
 from lift_ros.bags.writer import RunWriter
 from lift_ros.cli import main
 from lift_ros.collection.loop import run_episode
-from lift_ros.collection.records import Mode, Outcome
+from lift_ros.collection.records import Mode, Outcome, Source
 from lift_ros.errors import UserError
 from lift_ros.evaluation.paths import distances
 from lift_ros.evaluation.phases import Phase
@@ -158,6 +159,12 @@ def test_the_lead_tells_what_happened_and_no_more(runs: list[Path]) -> None:
     assert "an untrained augmentor acted now and then" in tell_story([with_model])
     with_model.steps[0].model_hash = "ab"
     assert tell_story([with_model]).startswith("1 episodes were collected with LIFT: a trained augmentor acted")
+
+
+def test_the_story_of_assist_tells_how_often_the_routine_had_to_finish() -> None:
+    alone, helped = (make_episode(3, Mode.ASSIST, source) for source in (Source.AUGMENTOR, Source.LOGGING_POLICY))
+    told = tell_story([alone, helped])
+    assert told.startswith("In 2 episodes ") and told.endswith("with the routine behind it, which finished 1.")
 
 
 @pytest.mark.parametrize("place", ["file/page.html", "folder", "/proc/page.html"])
