@@ -56,7 +56,7 @@ class NewportAxes:
 
     def home(self) -> None:
         """Begin to initialise and home all groups."""
-        self._begin([(mover, _home, (group,)) for mover, group in zip(self._opened(), self._groups, strict=True)])
+        self._begin([(mover, self._home, (group,)) for mover, group in zip(self._opened(), self._groups, strict=True)])
 
     def position(self) -> FloatArray:
         """Read all stages."""
@@ -97,6 +97,12 @@ class NewportAxes:
         self._stopped = False
         self._moves = [self._threads.submit(deed, mover, *words) for mover, deed, words in deeds]
 
+    def _home(self, mover: Any, group: str) -> None:
+        """Home a group from whatever state it is in; what was stopped in between goes no further."""
+        for deed in (mover.kill_group, mover.initialize_group, mover.home_group):
+            if not self._stopped:
+                deed(group)
+
     def _opened(self) -> list[Any]:
         if not self._movers:
             raise DriverFault("the XPS is not connected; connect the rig first")
@@ -105,9 +111,3 @@ class NewportAxes:
 
 def _move(mover: Any, stage: str, value: float) -> None:
     mover.move_stage(stage, value)
-
-
-def _home(mover: Any, group: str) -> None:
-    mover.kill_group(group)
-    mover.initialize_group(group)
-    mover.home_group(group)
