@@ -35,7 +35,9 @@ _GAP_NS = 60e6  # between two entries, where the thread was kept waiting
 _NUDGE_UM = 2.0
 _FAST, _SLOW = "0.05", "0.004"  # µm per ms
 _CORE = {"configuration": "demo", "adapters": None}
-_PARTS = [{"device": device, "direction": way} for device, way in (("XY", "x"), ("XY", "y"), ("Z", "single"))]
+_PARTS = [
+    {"device": device, "direction": way, "home": True} for device, way in (("XY", "x"), ("XY", "y"), ("Z", "single"))
+]
 
 
 class WatchedStages:

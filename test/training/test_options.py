@@ -33,9 +33,12 @@ def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
 
 def test_no_shipped_scenario_chooses_for_training() -> None:
     for scenario in map(load_scenario, scenario_names()):
-        # What counts in a picture is a fact of the plant, and so is whether places and goals are seen together.
+        # What counts in a picture is a fact of the plant, and so is whether places and goals are seen together, and on
+        # a rig how soon its pictures are understood.
         facts = {name: scenario.training[name] for name in ("shift", "jitter", "anchor_to")}
         assert any(facts.values()) <= (scenario.plant.kind.startswith("fetch") and scenario.model_sight.image)
+        if scenario.is_real and scenario.model_sight.image:
+            facts["lessons"] = scenario.training["lessons"]
         usual = preset("fast").replaced({name: value for name, value in facts.items() if value is not None})
         assert preset("fast", scenario) == usual
 
