@@ -106,7 +106,7 @@ def trail_line(trail: Trail, words: PlantWords) -> Options:
         values = [[point.step + 1, number(point.distance)] for point in points]
         marks = {} if words.threshold is None else {"markLine": threshold_line(words.threshold)}
         series = [line("distance", values, "#3b82f6", areaStyle={"opacity": 0.08}, **marks)]
-        name = words.distance
+        scale = axis(words.distance, nameGap=42, min=0)
     else:
         count = min(4, len(points[0].reading)) if points else 0
         colours = ("#3b82f6", "#8b5cf6", "#14b8a6", "#ec4899")
@@ -114,8 +114,8 @@ def trail_line(trail: Trail, words: PlantWords) -> Options:
             line(words.reading(k), [[point.step, number(point.reading[k])] for point in points], colours[k])
             for k in range(count)
         ]
-        name = "reading"
-    return base(xAxis=axis("step", minInterval=1), yAxis=axis(name, nameGap=42, scale=True), series=series)
+        scale = axis("reading", nameGap=42, scale=True)
+    return base(xAxis=axis("step", minInterval=1), yAxis=scale, series=series)
 
 
 def steps_chart(rows: Sequence[EpisodeRow]) -> Options:

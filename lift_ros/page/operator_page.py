@@ -298,7 +298,7 @@ class OperatorPage:
         for button in (self._start, self._pause, self._resume, self._stop, self._release, self._reset):
             button.set_enabled(bool(arbiter) and not run.ended)
         p, budget, guard = (run.value("arbiter", name) for name in ("p", "budget", "guard"))
-        self._in_force.set_text(f"in force: p {p}, budget {budget}" + (f"; guard: {guard}" if guard else ""))
+        self._in_force.set_text(f"guard: {guard}" if guard else f"in force: p {p}, budget {budget}")
 
     def _show_settings(self) -> None:
         for name, (words, slider) in self._sliders.items():
