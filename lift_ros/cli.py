@@ -30,6 +30,7 @@ COMMANDS = {
     "import": "turn an existing bag into a run",
     "export": "write a run as Minari dataset or a model as ONNX",
     "report": "write the HTML report of a run",
+    "view": "look back at runs in a browser, step by step",
     "security": "print the SROS 2 policy of a graph, for DDS security",
     "completion": "print what makes bash or zsh complete commands, options and scenarios",
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lift_ros.array_types import FloatArray
 from lift_ros.collection.records import Outcome, Source
 from lift_ros.evaluation.phases import Phase
 from lift_ros.page.live import EpisodeRow, PlantWords, Point, Trail
@@ -18,6 +19,8 @@ NAMES = {Source.LOGGING_POLICY: "routine", Source.AUGMENTOR: "augmentor"}
 INK = "#7c8592"  # readable on light and on dark
 _GRID = "rgba(124,133,146,0.22)"
 _LAST = "#10b981"
+_SHORTCUT = "#22c55e"
+_PROPOSALS = ("#3b82f6", "#f59e0b", "#ec4899", "#8b5cf6", "#14b8a6")
 _ALONE, _LIFTED = "routine alone", "with the augmentor"
 _DRAWN = 600  # points of a line at most: a screen has no more columns to show them
 _EPISODES = 400  # of the chart of steps: the latest
@@ -43,7 +46,7 @@ def axis(name: str, **further: Any) -> Options:
         "nameGap": 26,
         "nameTextStyle": {"color": INK},
         "axisLabel": {"color": INK, "hideOverlap": True},
-        "axisLine": {"lineStyle": {"color": INK}},
+        "axisLine": {"onZero": False, "lineStyle": {"color": INK}},
         "splitLine": {"lineStyle": {"color": _GRID}},
         **further,
     }
@@ -116,6 +119,61 @@ def trail_line(trail: Trail, words: PlantWords) -> Options:
         ]
         scale = axis("reading", nameGap=42, scale=True)
     return base(xAxis=axis("step", minInterval=1), yAxis=scale, series=series)
+
+
+def episode_chart(
+    path: FloatArray,
+    sources: Sequence[Source],
+    place: int,
+    words: PlantWords,
+    *,
+    known: bool,
+    goal: FloatArray,
+    arrows: Mapping[str, FloatArray],
+    stops: Sequence[int],
+) -> Options:
+    """Draw a recorded path with the place that is looked at, what was proposed there, and the shortcuts from there."""
+    flat = path.shape[1] == 1
+    names = ["step", words.axis(0)] if flat else [words.axis(0), words.axis(1)]
+    names = names if known else [name if name == "step" else f"{name}, moves added up" for name in names]
+
+    def on_paper(point: FloatArray, step: float) -> Pair:
+        return (step, float(point[0])) if flat else (float(point[0]), float(point[1]))
+
+    places = [on_paper(point, step) for step, point in enumerate(path)]
+    options = path_chart(places, sources, names, one_scale=not flat)
+    options["series"] = [series for series in options["series"] if series["name"] != "now"]
+    here = places[place]
+    for stop in stops:
+        leg = line("shortcut", [here, places[stop]], _SHORTCUT, z=1)
+        options["series"].append({**leg, "lineStyle": {"color": _SHORTCUT, "width": 1, "opacity": 0.6}})
+    for number_of_it, (name, action) in enumerate(arrows.items()):
+        colour = _PROPOSALS[number_of_it % len(_PROPOSALS)]
+        leg = line(name, [here, on_paper(path[place] + action, place + 1)], colour, z=4)
+        style = {"color": colour, "width": 3, "type": [6, 4]}
+        options["series"].append({**leg, "lineStyle": style, "symbol": ["none", "arrow"], "showSymbol": True})
+    options["series"].append(_dot("here", here, _LAST))
+    if goal.size and not flat:
+        options["series"].append({**_dot("goal", on_paper(goal, 0.0), "#16a34a"), "symbol": "diamond"})
+    return options
+
+
+def episode_line(distances: FloatArray, readings: Sequence[FloatArray], place: int, words: PlantWords) -> Options:
+    """Draw distance or readings of a recorded episode, and the place that is looked at."""
+    points = [
+        Point(step, (), tuple(reading.tolist()), float(distances[step + 1]), Source.LOGGING_POLICY)
+        for step, reading in enumerate(readings)
+    ]
+    options = trail_line(Trail(0, points), words)
+    mark = {
+        "silent": True,
+        "symbol": "none",
+        "label": {"show": False},
+        "lineStyle": {"color": _LAST, "width": 2},
+        "data": [{"xAxis": place}],
+    }
+    options["series"].append({"type": "line", "name": "", "data": [], "markLine": mark})
+    return options
 
 
 def steps_chart(rows: Sequence[EpisodeRow]) -> Options:

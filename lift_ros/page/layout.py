@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
+from typing import Any
 
 from nicegui import ui
 
@@ -36,3 +39,23 @@ def add_theme_button() -> None:
         ui.notify(names[theme.value], timeout=800)
 
     ui.button(icon="contrast", on_click=change).props('flat round dense id=theme aria-label="light or dark"')
+
+
+def redraw(chart: ui.echart, options: dict[str, Any]) -> None:
+    """Draw a chart anew."""
+    chart.options.clear()
+    chart.options.update(options)
+    chart.update()
+
+
+def html_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], marks: Sequence[str] = (), *, numbers: bool = False
+) -> str:
+    """Return a small table; `marks` are classes of rows."""
+    body = ""
+    for place, row in enumerate(rows):
+        mark = f" class={marks[place]}" if marks and marks[place] else ""
+        body += f"<tr{mark}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    kind = "lift-small lift-numbers" if numbers else "lift-small"
+    return f'<table class="{kind}"><tr>{titles}</tr>{body}</table>'

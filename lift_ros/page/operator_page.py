@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,14 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from nicegui import app, ui
 
-from lift_ros.collection.records import Outcome, Source
+from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
 from lift_ros.graph import channels
 from lift_ros.page import charts
-from lift_ros.page.layout import add_look, add_theme_button, card
+from lift_ros.page.layout import add_look, add_theme_button, card, html_table, redraw
 from lift_ros.page.live import Controls, EpisodeRow, LiveRun
 from lift_ros.page.pictures import data_url
+from lift_ros.page.rows import episode_table, table_row
 
 PICTURE_SECONDS = 0.1
 CHART_SECONDS = 0.25
@@ -39,34 +39,6 @@ _NEEDED = {  # by mode: who must be in the graph
     "evaluate": ("augmentor",),
     "assist": ("logging_policy", "augmentor"),
 }
-_COLUMNS = [
-    {"name": name, "label": label, "field": name, "align": "left" if name in ("outcome", "who") else "right"}
-    for name, label in (
-        ("index", "episode"),
-        ("outcome", "outcome"),
-        ("who", "who"),
-        ("steps", "steps"),
-        ("augmented", "augmented"),
-        ("seconds", "time [s]"),
-    )
-]
-_SLOT = """
-<q-td :props="props"><span :class="props.row.reached ? 'lift-good' : 'lift-bad'">{{ props.value }}</span></q-td>
-"""
-
-
-def table_row(row: EpisodeRow) -> dict[str, object]:
-    """Return an episode as a row of the table."""
-    words = row.outcome.name.lower().replace("_", " ")
-    return {
-        "index": row.index,
-        "outcome": f"{words}: {row.reason}" if row.reason else words,
-        "reached": row.outcome is Outcome.REACHED,
-        "who": row.phase.value,
-        "steps": row.steps,
-        "augmented": row.augmentations,
-        "seconds": f"{row.seconds:.2f}",
-    }
 
 
 def plant_of(run: LiveRun) -> str:
@@ -208,9 +180,8 @@ class OperatorPage:
 
     def _add_table(self) -> None:
         with card("episodes", "Latest episodes"):
-            self._table = ui.table(columns=_COLUMNS, rows=[], row_key="index").classes("lift-table")
-            self._table.props('id=episodes dense flat virtual-scroll hide-bottom :rows-per-page-options="[0]"')
-            self._table.add_slot("body-cell-outcome", _SLOT)
+            self._table = episode_table()
+            self._table.props('id=episodes virtual-scroll hide-bottom :rows-per-page-options="[0]"')
 
     # --- what changes ----------------------------------------------------------------------------------------------
 
@@ -231,8 +202,8 @@ class OperatorPage:
     def _refresh(self) -> None:
         if self._is_new("trail", "trail"):
             trail = self._run.trail()
-            _redraw(self._path, charts.trail_chart(trail, self._run.words))
-            _redraw(self._line, charts.trail_line(trail, self._run.words))
+            redraw(self._path, charts.trail_chart(trail, self._run.words))
+            redraw(self._line, charts.trail_line(trail, self._run.words))
             self._show_facts(trail.points[-1].source if trail.points else None)
         if self._is_new("state", "reports"):
             self._show_state()
@@ -243,7 +214,7 @@ class OperatorPage:
         if self._is_new("rows", "rows"):
             rows = self._run.rows()
             self._table.rows = [table_row(row) for row in rows[: -ROWS_SHOWN - 1 : -1]]
-            _redraw(self._steps, charts.steps_chart(rows))
+            redraw(self._steps, charts.steps_chart(rows))
             self._means.set_content(means(rows))
         if self._is_new("nodes", "reports"):
             self._latencies.set_content(
@@ -345,12 +316,6 @@ def _fact(name: str, words: str) -> ui.label:
     return value
 
 
-def _redraw(chart: ui.echart, options: charts.Options) -> None:
-    chart.options.clear()
-    chart.options.update(options)
-    chart.update()
-
-
 async def _tell(doing: Coroutine[Any, Any, str]) -> None:
     """Do something and say what became of it."""
     try:
@@ -366,19 +331,6 @@ def means(rows: Sequence[EpisodeRow]) -> str:
     if math.isfinite(alone) and math.isfinite(lifted):
         words.append(f"<b>{lifted / alone - 1:+.0%}</b> steps")
     return " · ".join(words) + " <span class=lift-note>(mean of those that arrived)</span>"
-
-
-def html_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], marks: Sequence[str] = (), *, numbers: bool = False
-) -> str:
-    """Return a small table; `marks` are classes of rows."""
-    body = ""
-    for place, row in enumerate(rows):
-        mark = f" class={marks[place]}" if marks and marks[place] else ""
-        body += f"<tr{mark}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-    kind = "lift-small lift-numbers" if numbers else "lift-small"
-    return f'<table class="{kind}"><tr>{titles}</tr>{body}</table>'
 
 
 def _shown(value: float) -> str:

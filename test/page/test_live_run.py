@@ -16,6 +16,8 @@ from lift_ros.scenario import load_scenario
 
 pytest.importorskip("nicegui", reason="pip install 'lift_ros[page]'")
 from lift_ros.page import operator_page as page
+from lift_ros.page.layout import html_table
+from lift_ros.page.rows import table_row
 
 
 def step(episode: int, index: int, position: list[float], source: Source = Source.LOGGING_POLICY) -> Step:
@@ -68,7 +70,7 @@ def test_rows_tell_who_acted_and_why_an_episode_ended() -> None:
     run.add_rows([EpisodeRow.of(end(0))])
     run.episode_ended(end(2, Mode.EVALUATE))
     assert [row.phase for row in run.rows()] == [Phase.LOGGING_POLICY, Phase.LIFT_COLLECTION, Phase.LEARNED_POLICY]
-    shown = page.table_row(run.rows()[1])
+    shown = table_row(run.rows()[1])
     assert (shown["outcome"], shown["augmented"], shown["seconds"]) == ("aborted: why", 3, "2.00")
 
 
@@ -108,7 +110,7 @@ def test_latencies_are_the_arbiters() -> None:
 
 
 def test_what_nodes_say_is_no_html() -> None:
-    table = page.html_table(("node",), [("<script>alert(1)</script>",)], ["lift-bad"])
+    table = html_table(("node",), [("<script>alert(1)</script>",)], ["lift-bad"])
     assert "<script>" not in table
     assert "&lt;script&gt;" in table
 
