@@ -72,6 +72,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "mujoco": ("positioning/",),
     "pinocchio": ("positioning/robot_arm.py",),
     "cv2": (
+        "bags/exporting/lerobot.py",
         "bags/importing/",
         "commands/rig_command.py",
         "drivers/opencv.py",
@@ -91,6 +92,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "genicam": ("drivers/genicam.py",),
     "rosbags": ("bags/importing/", "messages/", "nodes/further_topics.py"),
     "minari": ("bags/exporting/",),
+    "pyarrow": ("bags/exporting/lerobot.py",),
+    "rerun": ("bags/exporting/rerun.py",),
     "mcap": ("bags/",),
     "zstandard": ("bags/mcap_records.py", "bags/packing.py"),
     "nicegui": ("page/",),

@@ -24,6 +24,7 @@ class Monitor(WatchingNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self.listen_to_steps()
         self.every(self.value("period"), self._print)
         self.set_status(Status.SERVING)
 

@@ -61,7 +61,7 @@ class PageNode(WatchingNode):
         super().__init__(**options)
         self._run = LiveRun(PlantWords.of(load_scenario(self.value("scenario"))), self.value("run"))
         self.desk = Desk(self)
-        self._picture: Any = None  # the subscription, while somebody looks
+        self._views: list[Any] = []  # subscriptions, while somebody looks
         self._shown_at = self._ended_at = 0.0
         self._server = self._make_server()
         self.create_subscription(ParameterEvent, "/parameter_events", self._on_parameters, qos_profile_parameter_events)
@@ -126,12 +126,14 @@ class PageNode(WatchingNode):
                 self.desk.ask_settings(self._run.set_to)
 
     def _look(self) -> None:
-        """Ask the plant for pictures only while somebody sees them."""
-        if self._run.lookers and self._picture is None:
-            self._picture = self.create_subscription(Image, qos.IMAGE, self._on_picture, qos.VIEW, raw=True)
-        elif not self._run.lookers and self._picture is not None:
-            self.destroy_subscription(self._picture)
-            self._picture = None
+        """Listen to steps and pictures only while somebody looks: each listener costs the loop a little."""
+        if self._run.lookers and not self._views:
+            picture = self.create_subscription(Image, qos.IMAGE, self._on_picture, qos.VIEW, raw=True)
+            self._views = [picture, self.listen_to_steps(qos.GLANCE)]
+        elif not self._run.lookers and self._views:
+            for view in self._views:
+                self.destroy_subscription(view)
+            self._views = []
 
     def _on_picture(self, data: bytes) -> None:
         now = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.qos import QoSProfile
 
 import lift_ros.msg as msg
 from lift_ros.collection.records import Step
@@ -16,14 +17,17 @@ from lift_ros.nodes.senders import RECORDS
 
 
 class WatchingNode(LiftNode):
-    """Listens to steps, ends of episodes and diagnostics: nothing in the loop waits for it."""
+    """Listens to ends of episodes and diagnostics, and to steps where it is asked to: nothing waits for it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.watch = RunWatch()
-        self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, roles=RECORDS)
         self.listen(msg.Episode, qos.EPISODE, with_run("Episode", decode_episode), self._on_episode, roles=RECORDS)
         self.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, qos.VIEW)
+
+    def listen_to_steps(self, profile: QoSProfile = qos.LOOP) -> Any:
+        """Listen to single steps, too; returns the subscription."""
+        return self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, profile, RECORDS)
 
     def step_made(self, step: Step) -> None:
         """Take a step that is no repetition; subclasses that show single steps say how."""

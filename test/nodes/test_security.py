@@ -17,7 +17,7 @@ from lift_ros.graph.security import make_policy
 PLANTS = ("positioning_simulator", "fetch_simulator", "loopback_hardware")
 NODES = (*PLANTS, *(role for role in ROLES if role != PLANT))
 Names = dict[str, set[str]]
-ONLY_WHILE_LOOKED_AT = {"page": ["image"]}  # heard while a browser is open, and then not any more
+ONLY_WHILE_LOOKED_AT = {"page": ["image", "step"]}  # heard while a browser is open, and then not any more
 
 
 @pytest.fixture(scope="module")

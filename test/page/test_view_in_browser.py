@@ -23,7 +23,9 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """An open page with a run of values and a run of pictures."""
     folder = tmp_path_factory.mktemp("view")
     for scenario, name in (("po-blend-d2", "plain"), ("light-tunnel", "seen")):
-        words = f"--scenario {scenario} --episodes 30 --train-after 0 --guard off --augmentation uniform --p 0.5 --quiet"
+        words = (
+            f"--scenario {scenario} --episodes 30 --train-after 0 --guard off --augmentation uniform --p 0.5 --quiet"
+        )
         assert main(["collect", *words.split(), "--out", str(folder / name)]) == 0
     command = [sys.executable, "-m", "lift_ros.cli", "view", "plain", "seen", "--address", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process, browser() as window:
