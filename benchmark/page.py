@@ -14,7 +14,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,14 @@ BROWSER_NICENESS = 19  # the operator's browser usually runs on a machine of its
 _ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
               "--disable-component-update", "--disable-sync", "--window-size=1280,900")  # fmt: skip
 NOBODY, SERVED, LOOKED_AT = "no page", "page, no browser", "page, one browser"
-Window = tuple[int, int]  # from and to [ns]
+Window = tuple[int, int, float]  # from and to [ns], and the seconds of a processor that the graph's nodes took
+
+
+class Pace(NamedTuple):
+    """How quick a graph was, and what its own nodes, all but the page, worked for a step."""
+
+    rate: float  # [steps/s]
+    work: float  # [ms of a processor per step]
 
 
 class Page:
@@ -85,14 +92,26 @@ def wait_for(until: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
-def take_turns(folder: Path, environment: Mapping[str, str], turns: int, seconds: float) -> list[dict[str, Window]]:
+def cpu_seconds(parent: int) -> float:
+    """Return how long processors have worked for the children of a process."""
+    ticks = 0
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = entry.read_text().rpartition(")")[2].split()
+            ticks += int(words[11]) + int(words[12]) if int(words[1]) == parent else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def take_turns(
+    graph: int, folder: Path, environment: Mapping[str, str], turns: int, seconds: float
+) -> list[dict[str, Window]]:
     """Return in which times of the run there was no page, a page, and a page that somebody looked at."""
 
     def window() -> Window:
         time.sleep(1.0)  # what has just started or ended is not counted
-        begin = time.time_ns()
+        begin, before = time.time_ns(), cpu_seconds(graph)
         time.sleep(seconds)
-        return begin, time.time_ns()
+        return begin, time.time_ns(), cpu_seconds(graph) - before
 
     found = []
     for _ in range(turns):
@@ -129,8 +148,8 @@ def stop_again_and_again(folder: Path, environment: Mapping[str, str], count: in
     return found
 
 
-def measure(folder: Path, turns: int, seconds: float, stops: int) -> tuple[list[dict[str, float]], list[float]]:
-    """Return steps per second of each turn, and the latencies of emergency stops."""
+def measure(folder: Path, turns: int, seconds: float, stops: int) -> tuple[list[dict[str, Pace]], list[float]]:
+    """Return the pace of each turn, and the latencies of emergency stops."""
     run = folder / "run"
     words = ["--scenario", SCENARIO, "--out", str(run), "--episodes", "0", "--p", "0", "--train-after", "0", "--quiet"]
     with reserved_domain() as domain:
@@ -139,42 +158,51 @@ def measure(folder: Path, turns: int, seconds: float, stops: int) -> tuple[list[
         graph = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         try:
             wait_for(lambda: len(list(run.glob("*.mcap"))) > 20)
-            windows = take_turns(folder, environment, turns, seconds)
+            windows = take_turns(graph.pid, folder, environment, turns, seconds)
             latencies = stop_again_and_again(folder, environment, stops)
         finally:
             graph.send_signal(signal.SIGINT)
             graph.wait(ENOUGH)
     times = np.array([step.time_ns for episode in RunReader(run) for step in episode.steps])
-    rates = [{name: count(times, window) for name, window in turn.items()} for turn in windows]
-    return rates, latencies
+    return [{name: pace(times, window) for name, window in turn.items()} for turn in windows], latencies
 
 
-def count(times: np.ndarray, window: Window) -> float:
-    """Return the steps per second in a window."""
-    begin, end = window
-    return float(((times >= begin) & (times < end)).sum() / ((end - begin) / 1e9))
+def pace(times: np.ndarray, window: Window) -> Pace:
+    """Return what was done in a window."""
+    begin, end, worked = window
+    steps = int(((times >= begin) & (times < end)).sum())
+    return Pace(steps / ((end - begin) / 1e9), 1e3 * worked / max(1, steps))
 
 
-def report(rates: list[dict[str, float]], latencies: list[float], seconds: float) -> str:
+def report(turns: list[dict[str, Pace]], latencies: list[float], seconds: float) -> str:
     """Return what stands in docs/results.md."""
     rows = []
     for name in (NOBODY, SERVED, LOOKED_AT):
-        shares = [turn[name] / turn[NOBODY] for turn in rates]
-        middle = float(np.median([turn[name] for turn in rates]))
-        rows.append((name, middle, f"{np.median(shares):.1%}", f"{min(shares):.1%} to {max(shares):.1%}"))
+        rates = [turn[name].rate / turn[NOBODY].rate for turn in turns]
+        works = [turn[name].work / turn[NOBODY].work for turn in turns]
+        middle = float(np.median([turn[name].rate for turn in turns]))
+        rows.append((name, middle, spread(rates), float(np.median([turn[name].work for turn in turns])), spread(works)))
+    header = ("", "steps/s", "of the same turn without a page", "work per step [ms]", "of the same turn without a page")
     p50, p99 = np.percentile(latencies, [50, 99])
     return (
-        f"{len(rates)} turns of one run of {SCENARIO} without pauses between steps, {seconds:g} s each; the browser is "
+        f"{len(turns)} turns of one run of {SCENARIO} without pauses between steps, {seconds:g} s each; the browser is "
         "a headless Chromium on the same machine, which gives way to everything else:\n\n"
-        + markdown_table(("", "steps/s (median)", "share of the same turn without a page", "range"), rows)
-        + f"\n\nEmergency stop, from the click in the browser until the plant has confirmed that it holds, "
+        + markdown_table(header, rows)
+        + "\n\nMedians, in brackets the lowest and the highest turn. Work is the time of a processor that the graph's "
+        "own nodes take for a step, the page left out: what the page costs the loop, whatever else the machine does.\n\n"
+        f"Emergency stop, from the click in the browser until the plant has confirmed that it holds, "
         f"{len(latencies)} times while it moved: p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {max(latencies):.1f} ms.\n"
     )
 
 
+def spread(shares: list[float]) -> str:
+    """Return the median of shares, the lowest and the highest."""
+    return f"{np.median(shares):.1%} ({min(shares):.1%} to {max(shares):.1%})"
+
+
 def main(arguments: Namespace) -> int:
     """Measure, and put the figures on the page of the results."""
-    turns, seconds, stops = (1, 3.0, 3) if arguments.quick else (7, 8.0, 100)
+    turns, seconds, stops = (1, 3.0, 3) if arguments.quick else (6, 6.0, 100)
     with tempfile.TemporaryDirectory() as folder:
         text = report(*measure(Path(folder), turns, seconds, stops), seconds)
     print(text)

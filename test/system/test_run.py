@@ -128,6 +128,9 @@ def test_a_run_that_reaches_no_goal_fails(tmp_path: Path) -> None:
         (["--set", "arbiter.p=2.0"], "parameter p is 2.0"),
         (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),
         (["--augmentation", "uncertainty", "--data", "/nowhere/run"], "/nowhere/run"),
+        (["--page", "--page-address", "8765"], "the page's address is '8765'; allowed: HOST:PORT"),
+        (["--page", "--page-address", "192.0.2.1:80"], "the page cannot listen on 192.0.2.1:80"),
+        (["--page", "--isolated"], "leave one of --isolated and --page out"),
     ],
 )
 def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
