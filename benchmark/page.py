@@ -188,8 +188,8 @@ def report(turns: list[dict[str, Pace]], latencies: list[float], seconds: float)
         f"{len(turns)} turns of one run of {SCENARIO} without pauses between steps, {seconds:g} s each; the browser is "
         "a headless Chromium on the same machine, which gives way to everything else:\n\n"
         + markdown_table(header, rows)
-        + "\n\nMedians, in brackets the lowest and the highest turn. Work is the time of a processor that the graph's "
-        "own nodes take for a step, the page left out: what the page costs the loop, whatever else the machine does.\n\n"
+        + "\n\nMedians, in brackets the lowest and the highest turn. Work is the time of a processor that the nodes of "
+        "the graph take for a step, the page left out: what it costs the loop, whatever else the machine does.\n\n"
         f"Emergency stop, from the click in the browser until the plant has confirmed that it holds, "
         f"{len(latencies)} times while it moved: p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {max(latencies):.1f} ms.\n"
     )

@@ -142,10 +142,7 @@ class RecordedEpisode:
     def proposal(self, model: LearnedPolicy, step: int) -> FloatArray:
         """Return what a model proposes for what was seen before a step; UserError where it sees something else."""
         seen = self.steps[step]
-        try:
-            return np.asarray(model.act(look(model, seen.observation, seen.image)), dtype=np.float64)
-        except ValueError as error:
-            raise UserError(f"model {model.hash[:12]} does not fit this run: {error}") from error
+        return np.asarray(model.act(look(model, seen.observation, seen.image)), dtype=np.float64)
 
 
 def decision_of(step: Step) -> str:

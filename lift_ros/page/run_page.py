@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI
 from nicegui import app, ui
 
@@ -131,23 +130,22 @@ class RunPane:
             return
         step = shown.steps[place]
         arrows = {"routine proposes": step.logging_proposal, "augmentor proposes": step.augmentor_proposal}
-        arrows |= {model.name: self._proposal(model, shown, place) for model in self._models}
+        misfits = []
+        for model in self._models:
+            try:
+                arrows[model.name] = shown.proposal(model.policy, place)
+            except UserError as error:
+                misfits.append((model.name, str(error)))
         given = {name: action for name, action in arrows.items() if action.size}
         stops = shown.shortcuts(place)
         self._decision.set_text(decision_of(step))
         rows = [("done", vector(step.action)), *((name, vector(action)) for name, action in given.items())]
-        rows.append(("observation", vector(step.observation)))
+        rows += [*misfits, ("observation", vector(step.observation))]
         rows.append(("shortcuts to step", ", ".join(map(str, stops)) or "none"))
         if step.model_hash:
             rows.append(("model", step.model_hash[:12]))
         self._steps.set_content(html_table(("", ""), rows))
         redraw(self._path, self._drawn(shown, place, given, stops))
-
-    def _proposal(self, model: ShownModel, shown: RecordedEpisode, place: int) -> FloatArray:
-        try:
-            return shown.proposal(model.policy, place)
-        except UserError:
-            return np.empty(0)  # it has no line in the table: it sees what this run does not hold
 
     def _drawn(
         self, shown: RecordedEpisode, place: int, arrows: dict[str, FloatArray], stops: Sequence[int]

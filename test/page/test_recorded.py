@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_graph import write_model
 
 from lift_ros.bags.ends import read_end
 from lift_ros.bags.reader import RunReader
@@ -16,6 +17,7 @@ from lift_ros.errors import UserError
 from lift_ros.messages.records import EpisodeEnd
 from lift_ros.page import charts, recorded
 from lift_ros.page.recorded import REJECTIONS, RecordedRun, decision_of
+from lift_ros.policies.learned import load_model
 
 
 def collect(out: Path, *words: str) -> Path:
@@ -117,6 +119,16 @@ def test_charts_of_a_step_hold_proposals_shortcuts_and_goal(folder: Path) -> Non
     line = charts.episode_line(shown.distances, [step.observation for step in shown.steps], 2, words)
     assert line["series"][-1]["markLine"]["data"] == [{"xAxis": 2}]
     json.dumps(line, allow_nan=False)
+
+
+def test_models_propose_for_what_was_seen_and_say_where_they_do_not_fit(folder: Path, tmp_path: Path) -> None:
+    shown = RecordedRun(folder).episode(0)
+    for observations in (2, 5):
+        write_model(tmp_path / f"{observations}.safetensors", observations, 2, 0.3)
+    fitting = load_model(tmp_path / "2.safetensors")
+    assert np.array_equal(shown.proposal(fitting, 3), fitting.act(shown.steps[3].observation))
+    with pytest.raises(UserError, match="expects observations of size 5"):
+        shown.proposal(load_model(tmp_path / "5.safetensors"), 3)
 
 
 def test_every_rejection_has_its_words() -> None:
