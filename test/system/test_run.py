@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,21 @@ def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], mess
     assert message in output
     assert "Traceback" not in output and "[arbiter" not in output  # no node was started
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_serves_its_page_until_it_ends(tmp_path: Path) -> None:
+    pytest.importorskip("nicegui", reason="pip install 'lift_ros[page]'")
+    words = ("--scenario", "po-none-d2", "--out", tmp_path / "run", "--episodes", 100000, "--p", 0)
+    process = start_lift("run", *words, "--page", "--page-address", "127.0.0.1:0")
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if "the page is at " in line)
+    with urllib.request.urlopen(line.split("the page is at ")[1].strip(), timeout=WAIT_S) as answer:
+        assert "EMERGENCY STOP" in answer.read().decode()
+    wait_for_episodes(tmp_path / "run", 1)
+    process.send_signal(signal.SIGINT)
+    output = finish(process)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
 
 
 def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:
