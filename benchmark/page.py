@@ -202,7 +202,7 @@ def spread(shares: list[float]) -> str:
 
 def main(arguments: Namespace) -> int:
     """Measure, and put the figures on the page of the results."""
-    turns, seconds, stops = (1, 3.0, 3) if arguments.quick else (6, 6.0, 100)
+    turns, seconds, stops = (1, 3.0, 3) if arguments.quick else (4, 5.0, 60)
     with tempfile.TemporaryDirectory() as folder:
         text = report(*measure(Path(folder), turns, seconds, stops), seconds)
     print(text)

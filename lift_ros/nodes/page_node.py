@@ -182,9 +182,16 @@ class Desk:
         return await self._ask(service, self._triggers[service], Trigger.Request(), ANSWER_SECONDS)
 
     async def emergency_stop(self, *, stopped: bool) -> str:
-        """Stop the plant at once, or release it."""
+        """Stop the plant at once, or release it.
+
+        A stop pauses the arbiter, too: where it is released before the arbiter has noticed, nothing goes on by itself.
+        """
         request = SetBool.Request(data=stopped)
-        return await self._ask(qos.EMERGENCY_STOP, self._emergency, request, HOLD_SECONDS)
+        try:
+            return await self._ask(qos.EMERGENCY_STOP, self._emergency, request, HOLD_SECONDS)
+        finally:
+            if stopped and self._triggers[qos.PAUSE].service_is_ready():
+                self._triggers[qos.PAUSE].call_async(Trigger.Request())  # nobody waits for its answer
 
     async def set(self, parameter: str, value: float | str) -> str:
         """Set a parameter of the arbiter."""

@@ -100,6 +100,7 @@ def test_the_page_is_served_and_asks_for_nothing_outside(graph: LiveGraph) -> No
 def test_an_emergency_stop_by_request_holds_and_only_a_release_ends_it(graph: LiveGraph, desk: Desk) -> None:
     graph.wait("its service", lambda: post(f"{url_of(graph)}emergency_stop")["held"])
     graph.wait("the stop", lambda: graph.state("positioning_simulator") == "EMERGENCY_STOP")
+    graph.wait("the pause", lambda: graph.state("arbiter") == "PAUSED")
     assert "released" in eventually(graph, lambda: desk.emergency_stop(stopped=False))
     graph.wait("the release", lambda: graph.state("positioning_simulator") != "EMERGENCY_STOP")
     assert done(desk.call("resume")) == "resumed"
