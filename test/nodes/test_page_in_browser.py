@@ -62,7 +62,8 @@ def window(graph: LiveGraph) -> Iterator[Browser]:
 
 
 def step_of(window: Browser) -> tuple[int, int]:
-    return int(window.text("episode") or 0), int(window.text("step") or 0)
+    episode, step = (window.text(name) for name in ("episode", "step"))
+    return (int(episode), int(step)) if step.isdecimal() else (-1, -1)  # nothing was heard yet
 
 
 def wait_for_news(window: Browser) -> None:
