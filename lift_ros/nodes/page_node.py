@@ -39,7 +39,7 @@ from lift_ros.page.live import EpisodeRow, LiveRun, PlantWords
 from lift_ros.policies.learned import load_model
 from lift_ros.scenario import load_scenario
 
-NICENESS = 10  # the loop comes first
+NICENESS = 5  # the loop comes first, but training (10) comes after an emergency stop
 SETTINGS = ("mode", "p", "budget")
 REPORT_SECONDS = 0.25
 LOOK_SECONDS = 0.5  # so often it is looked whether a browser is open
