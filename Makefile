@@ -2,6 +2,7 @@
 ROS_DISTRO ?= kilted
 PYTHON ?= python3
 SCENARIO ?=
+PAGE ?=
 ARGUMENTS ?=
 
 VENV := $(if $(filter kilted,$(ROS_DISTRO)),.venv,.venv-$(ROS_DISTRO))
@@ -19,7 +20,7 @@ unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
-	@echo "Variables: ROS_DISTRO=kilted|jazzy  PYTHON=python3.11  SCENARIO=name  ARGUMENTS='for pytest or the benchmarks'"
+	@echo "Variables: ROS_DISTRO=kilted|jazzy  PYTHON=python3.11  SCENARIO=name  PAGE=1  ARGUMENTS='for pytest or the benchmarks'"
 
 setup: ## make the environment, or bring it up to date
 	@$(PYTHON) tools/environment.py $(ROS_DISTRO) $(VENV)
@@ -39,7 +40,7 @@ test: lint ## check style and types, then run all tests
 	@$(BIN)/python -m pytest -n 2 $(ARGUMENTS)
 
 demo: setup ## the whole story in one command
-	@$(BIN)/lift demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(ARGUMENTS)
+	@$(BIN)/lift demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(PAGE),--page) $(ARGUMENTS)
 
 benchmark: setup ## measure; the results go to docs/results.md
 	@$(BIN)/python -m benchmark $(ARGUMENTS)

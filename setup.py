@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
-EXTRAS = ("arm", "epics", "export", "genicam", "grbl", "micromanager", "optics", "tensorboard")
+EXTRAS = ("arm", "epics", "export", "genicam", "grbl", "micromanager", "optics", "page", "rerun", "tensorboard")
 # By the command that `pip install` gives; `ros2 run` knows nodes without the prefix.
 PREFIX = "lift_"
 NODES = (
@@ -26,6 +26,7 @@ NODES = (
     "logging_policy",
     "loopback_hardware",
     "monitor",
+    "page",
     "positioning_simulator",
     "recorder",
     "rig",
@@ -116,7 +117,7 @@ setup(
     python_requires=">=3.11",
     package_dir={"": "."},
     packages=find_packages(include=["lift_ros", "lift_ros.*"], exclude=["lift_ros.msg*"]),
-    package_data={"": ["py.typed", "*.html", "*.yaml"]},
+    package_data={"": ["py.typed", "*.css", "*.html", "*.js", "*.yaml"]},
     install_requires=requirements("runtime.txt"),
     extras_require={name: requirements(f"{name}.txt") for name in EXTRAS},
     entry_points={"console_scripts": EXECUTABLES},

@@ -28,8 +28,9 @@ COMMANDS = {
     "evaluate": "compare a model with the logging policy and the yardsticks",
     "replay": "publish a run's topics again",
     "import": "turn an existing bag into a run",
-    "export": "write a run as Minari dataset or a model as ONNX",
+    "export": "write runs for Minari, LeRobot or Rerun, or a model as ONNX",
     "report": "write the HTML report of a run",
+    "view": "look back at runs in a browser, step by step",
     "security": "print the SROS 2 policy of a graph, for DDS security",
     "completion": "print what makes bash or zsh complete commands, options and scenarios",
 }

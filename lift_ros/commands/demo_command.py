@@ -11,6 +11,7 @@ from typing import Any
 
 from lift_ros.bags.reader import read_run
 from lift_ros.collection.records import Outcome
+from lift_ros.commands.page_options import add_page_options
 from lift_ros.errors import UserError
 from lift_ros.evaluation.report import collect_content, text_table, write_report
 from lift_ros.graph.run import run_graph
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--walk", type=int, default=50, metavar="N", help="episodes of the routine (default: 50)")
     parser.add_argument("--lift", type=int, default=50, metavar="N", help="episodes with LIFT (default: 50)")
     parser.add_argument("--evaluation", type=int, default=30, metavar="N", help="episodes of the result (default: 30)")
+    add_page_options(parser)
     parser.add_argument("--updates", type=int, help="updates of each training (default: the scenario's)")
 
 
@@ -104,6 +106,7 @@ def _say(headline: str) -> None:
 
 
 def _see_through(arguments: argparse.Namespace, **options: Any) -> None:
-    graph = GraphOptions(scenario=arguments.scenario, namespace="demo", **options)
+    page = {"page": arguments.page, "page_address": arguments.page_address}
+    graph = GraphOptions(scenario=arguments.scenario, namespace="demo", **page, **options)
     if not run_graph(graph, apart=True, plain_interval_s=3.0).completed:
         raise KeyboardInterrupt

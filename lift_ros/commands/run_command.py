@@ -9,6 +9,7 @@ from pathlib import Path
 from lift_ros.bags.reader import RunReader
 from lift_ros.collection.records import Outcome
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
+from lift_ros.commands.page_options import add_page_options
 from lift_ros.console import print_error
 from lift_ros.errors import UserError
 from lift_ros.evaluation.guard_summary import Change, guard_changes
@@ -37,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plant", choices=(SIMULATOR, HARDWARE), default=SIMULATOR, help="hardware: your own plant node is running"
     )
     parser.add_argument("--namespace", default="lift", help="namespace of the graph (default: lift)")
+    add_page_options(parser)
     parser.add_argument(
         "--isolated", action="store_true", help="give the graph a network of its own, which nobody else can join"
     )

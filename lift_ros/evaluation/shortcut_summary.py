@@ -62,7 +62,7 @@ def summarise_shortcuts(
     shown = evenly([episode for episode in usable if math.isfinite(episode.episode_return)], EPISODE_LIMIT)
     if not shown:
         return None
-    gamma, constant = _settings(facts)
+    gamma, constant = shortcut_settings(facts)
     radius = action_radius or max(float(np.linalg.norm(step.action)) for episode in shown for step in episode.steps)
     constants, counts = [], np.zeros(4)
     pairs = _Pairs()
@@ -153,7 +153,7 @@ def _largest(episode: Episode, gamma: float, radius: float) -> FloatArray:
     return theory.largest_constants(np.array(actions), rewards, gamma=gamma, terminated=over, action_radius=radius)
 
 
-def _settings(facts: dict[str, Any]) -> tuple[float, float]:
+def shortcut_settings(facts: dict[str, Any]) -> tuple[float, float]:
     """Return γ and C as training on this run would take them."""
     training = (facts.get("parameters") or {}).get("training") or {}
     given = {key: value for key, value in training.items() if value is not None}

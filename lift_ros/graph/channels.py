@@ -13,8 +13,8 @@ from lift_ros.graph import qos
 # Roles: names of executables, but for the plant, which has many.
 PLANT = "plant"
 ARBITER, LOGGING_POLICY, AUGMENTOR, RECORDER = "arbiter", "logging_policy", "augmentor", "recorder"
-TRAINER, MONITOR = "trainer", "monitor"
-ROLES = (PLANT, ARBITER, LOGGING_POLICY, AUGMENTOR, RECORDER, TRAINER, MONITOR)
+TRAINER, MONITOR, PAGE = "trainer", "monitor", "page"
+ROLES = (PLANT, ARBITER, LOGGING_POLICY, AUGMENTOR, RECORDER, TRAINER, MONITOR, PAGE)
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ TOPICS = (
     Topic(qos.QUERY, [ARBITER], [LOGGING_POLICY, AUGMENTOR]),
     Topic(qos.PROPOSAL, [LOGGING_POLICY, AUGMENTOR], [ARBITER]),
     Topic(qos.COMMAND, [ARBITER], [PLANT]),
-    Topic(qos.STEP, [ARBITER], [RECORDER, MONITOR]),
-    Topic(qos.EPISODE, [ARBITER], [RECORDER, MONITOR]),
+    Topic(qos.STEP, [ARBITER], [RECORDER, MONITOR, PAGE]),
+    Topic(qos.EPISODE, [ARBITER], [RECORDER, MONITOR, PAGE]),
     Topic(qos.RECEIPT, [RECORDER], [ARBITER, TRAINER]),
     Topic(qos.READY, [RECORDER], [ARBITER]),
-    Topic(qos.MODEL, [TRAINER], [AUGMENTOR]),
+    Topic(qos.MODEL, [TRAINER, PAGE], [AUGMENTOR]),
     Topic(qos.MARKERS, [RECORDER]),
     Topic(qos.JOINT_STATES, [PLANT]),
-    Topic(qos.IMAGE, [PLANT]),
-    Topic(qos.DIAGNOSTICS, ROLES, [MONITOR]),
+    Topic(qos.IMAGE, [PLANT], [PAGE]),
+    Topic(qos.DIAGNOSTICS, ROLES, [MONITOR, PAGE]),
     Topic(qos.PRESENCE, ROLES, ROLES),
 )
 SERVICES = {

@@ -12,6 +12,7 @@ from typing import Any
 from lift_ros.collection.plan import MODES, OFF, ON
 from lift_ros.configuration import Key
 from lift_ros.errors import UserError
+from lift_ros.graph.page_address import DEFAULT_ADDRESS, TOKEN_VARIABLE
 from lift_ros.graph.parameter_file import read_parameter_file
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.table import HARDWARE, SIMULATOR, GraphOptions, NodeEntry, graph_nodes, topic_names
@@ -82,6 +83,11 @@ ARGUMENTS: Mapping[str, Argument] = {
         SIMULATOR, "simulator, or hardware when your own plant node is running", Key(str, choices=(SIMULATOR, HARDWARE))
     ),
     "namespace": Argument("lift", "namespace of the graph"),
+    "page": Argument("false", "true serves the operator's page", Key(bool)),
+    "page_address": Argument(
+        DEFAULT_ADDRESS,
+        f"HOST:PORT of the page; beyond this machine it asks for a token ({TOKEN_VARIABLE} or new)",
+    ),
     "autostart": Argument("true", "true, or false to wait for a call of the service start", Key(bool)),
     "log_level": Argument("info", f"of all nodes: {', '.join(LOG_LEVELS)}", Key(str, choices=LOG_LEVELS)),
     "parameters": Argument("", "parameter file of your rig, applied on top (ROS 2 YAML)", read=Path),

@@ -18,7 +18,7 @@ require_libraries(["recorder"])  # one sentence instead of what the imports belo
 from lift_ros.graph.enclaves import enclave_words  # noqa: E402
 from lift_ros.graph.launch_arguments import ARGUMENTS, graph_of  # noqa: E402
 from lift_ros.graph.parameters import CLOCK, check_clock  # noqa: E402
-from lift_ros.graph.restarts import Restarts  # noqa: E402
+from lift_ros.graph.restarts import GraphFailed, Restarts  # noqa: E402
 from lift_ros.graph.table import NodeEntry, describe_graph  # noqa: E402
 
 RESTART_DELAY_S = 1.0
@@ -55,7 +55,12 @@ def _node(row: NodeEntry, given: Mapping[str, str], restarts: Restarts) -> Node:
             return []
         if row.ends_graph and event.returncode == 0:
             return [Shutdown(reason="the run is complete")]
-        line = restarts.claim(row.executable, event.returncode)  # raises where it is in vain, which ends the launch
+        try:
+            line = restarts.claim(row.executable, event.returncode)
+        except GraphFailed as failure:
+            if row.vital:
+                raise  # which ends the launch
+            return [LogInfo(msg=f"{failure}; the graph goes on without it")]
         again = TimerAction(period=RESTART_DELAY_S, actions=[_node(row, given, restarts)])
         return [LogInfo(msg=f"{row.executable} {line}"), again]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from lift_ros.collection.records import COMPRESSIONS, Mode
 from lift_ros.configuration import Key
 from lift_ros.errors import UserError
+from lift_ros.graph.page_address import DEFAULT_ADDRESS
 from lift_ros.scenario import ASSIST_KEYS, GUARD_KEYS
 
 Value = bool | int | float | str
@@ -240,6 +241,18 @@ PARAMETERS: dict[str, tuple[Parameter, ...]] = {
         _fixed("seed", 0, "1", "seed of the training", 0),
         _fixed("threads", 1, "1", "threads that training may use", 1, 256),
         _fixed("niceness", 10, "1", "how readily training gives way to the loop", 0, 19),
+        *_COMMON,
+    ),
+    "page": (
+        _SCENARIO,
+        _fixed("run", "", "path", "folder of the run, whose earlier episodes are listed too; may be empty"),
+        _fixed(
+            "address",
+            DEFAULT_ADDRESS,
+            "HOST:PORT",
+            "where browsers find the page; beyond this machine it asks for a token",
+        ),
+        _fixed("model_folders", "", "paths", "folders whose models can be served, separated by ':'; empty for none"),
         *_COMMON,
     ),
 }

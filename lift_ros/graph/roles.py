@@ -35,6 +35,7 @@ LIBRARIES: Mapping[str, Library] = {
     "gymnasium": Library("gymnasium==1.0.0", "python3-gymnasium-pip"),
     "mujoco": Library("mujoco==3.1.6", "python3-mujoco-pip"),
     "gymnasium_robotics": Library("gymnasium-robotics==1.3.1", "python3-gymnasium-robotics-pip"),
+    "nicegui": Library("nicegui==3.18.0"),
     "pinocchio": Library("pin==4.1.0 example-robot-data==6.0.0", "pinocchio"),
 }
 
@@ -69,6 +70,7 @@ ROLES = (
     Role("arm", "the simulated arm", (*_SPEAKING, "mujoco", "pinocchio"), ("arm_simulator",)),
     Role("lens", "the lens scenario", (*_SPEAKING, "cv2")),
     Role("plots", "plots and reports", (*_RECORDING, "rich", "matplotlib")),
+    Role("page", "the operator's page and lift view", (*_RECORDING, "safetensors", "cv2", "nicegui"), ("page",)),
     Role("importing", "bags of other recorders", (*_RECORDING, "cv2")),
     Role("gymnasium", "the gymnasium environment", ("numpy", "gymnasium")),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +20,13 @@ from lift_ros.graph.enclaves import enclave_words, is_secured
 from lift_ros.graph.isolation import private_network
 from lift_ros.graph.live_view import UP, LiveView, RunStatus
 from lift_ros.graph.meeting import Place
+from lift_ros.graph.page_address import TOKEN_VARIABLE, Address, choose_token
 from lift_ros.graph.parameters import Value
 from lift_ros.graph.restarts import RESTARTS
 from lift_ros.graph.supervisor import ProcessSpec, Supervisor
 from lift_ros.graph.table import (
     HARDWARE,
+    PAGE,
     SIMULATOR,
     GraphOptions,
     NodeEntry,
@@ -91,12 +94,15 @@ def run_graph(
     """
     if isolated and options.plant == HARDWARE:
         raise UserError("--isolated keeps everybody out, also your plant node; it is for simulated graphs")
+    if isolated and options.page:
+        raise UserError("--isolated keeps everybody out, also your browser; leave one of --isolated and --page out")
     rows = graph_nodes(options)
     before = _recorded(options.run)
     wanted = int(next(row.parameters["episodes"] for row in rows if row.executable == "arbiter"))
     recorded = max(before, default=-1) + 1
     if 0 < wanted <= recorded:
         return GraphResult(True, Counter(), recorded, wanted)
+    page = _prepare_page(options) if options.page else {}
     print(describe_graph(options), flush=True)
     with ExitStack() as held:
         settings, enter = _meeting(options, isolated, apart, len(rows) + 1, held)
@@ -115,7 +121,7 @@ def run_graph(
             view.refresh()
             return interrupted() or view.reader_gone
 
-        specs = process_specs(rows, options.namespace, folder, settings)
+        specs = process_specs(rows, options.namespace, folder, settings, page)
         log = view.log if show_logs else lambda _line: None
         with Supervisor(specs, on_line=on_line, log=log, enter=enter) as supervisor:
             supervisor.run(should_stop)
@@ -123,6 +129,16 @@ def run_graph(
     if view.reader_gone:
         raise BrokenPipeError
     return GraphResult(completed, _outcomes(options.run, before), recorded, wanted)
+
+
+def _prepare_page(options: GraphOptions) -> dict[str, str]:
+    """Refuse an address that cannot be had, say where the page will be, and return what its process must know."""
+    address = Address.parse(options.page_address)
+    address.bind().close()
+    token = choose_token(address, os.environ.get(TOKEN_VARIABLE, ""))
+    if address.port:  # else nobody knows before it is there, and its log says
+        print(f"the page: {address.url(token)}", flush=True)
+    return {TOKEN_VARIABLE: token}
 
 
 def _meeting(
@@ -157,9 +173,16 @@ def _outcomes(run: Path, before: set[int]) -> Counter[Outcome]:
 
 
 def process_specs(
-    rows: Iterable[NodeEntry], namespace: str, folder: Path, settings: Mapping[str, str]
+    rows: Iterable[NodeEntry],
+    namespace: str,
+    folder: Path,
+    settings: Mapping[str, str],
+    page: Mapping[str, str] | None = None,
 ) -> list[ProcessSpec]:
-    """Return what the supervisor starts: one process per row, its parameters in a file of `folder`."""
+    """Return what the supervisor starts: one process per row, its parameters in a file of `folder`.
+
+    `settings` are in the environment of all, `page` in that of the operator's page.
+    """
     rows = list(rows)
     monitor = NodeEntry(MONITOR, {"graph": next((row.parameters.get("graph", "") for row in rows), "")})
     environment = {
@@ -173,8 +196,9 @@ def process_specs(
             node_command(row.executable, row.parameters, namespace, folder),
             restarts=RESTARTS,
             ends_graph=row.ends_graph,
+            vital=row.vital,
             quiet=row.executable == MONITOR,
-            environment=environment,
+            environment={**environment, **(page or {})} if row.executable == PAGE else environment,
         )
         for row in (*rows, monitor)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
-from lift_ros.graph.channels import PLANT, RECORDER, ROLES, SERVICES, TOPICS
+from lift_ros.graph.channels import PAGE, PLANT, RECORDER, ROLES, SERVICES, TOPICS
 from lift_ros.graph.enclaves import enclave_of
 
 # People beside the nodes: who looks, with Foxglove or `ros2 topic echo`, and who also pauses and stops.
@@ -39,12 +39,15 @@ def make_policy(namespace: str, plants: Sequence[str], topics: Sequence[str] = (
             _allow(profile, "topic", "publish", [topic.name for topic in TOPICS if role in topic.speakers])
             _allow(profile, "topic", "subscribe", [*heard, *(topics if role == RECORDER else ())])
             _allow(profile, "service", "reply", SERVICES.get(role, ()))
-    for name in (VIEWER, OPERATOR):
-        _allow(_profile(enclaves, namespace, name), "topic", "subscribe", [topic.name for topic in TOPICS])
+    people = [_profile(enclaves, namespace, name) for name in (VIEWER, OPERATOR)]
+    for profile in people:
+        _allow(profile, "topic", "subscribe", [topic.name for topic in TOPICS])
     called = [service for services in SERVICES.values() for service in services]
     nodes = [name for role in ROLES for name in (plants if role == PLANT else [role])]
     called += [f"{node}/{service}" for node in nodes for service in _ANSWERED_BY_ALL]
-    _allow(enclaves[-1][0][0], "service", "request", called)
+    page = next(profile for profile in enclaves.iter("profile") if profile.attrib["node"] == PAGE)
+    for profile in (people[-1], page):  # the page does what an operator does
+        _allow(profile, "service", "request", called)
     ElementTree.indent(policy)
     return ElementTree.tostring(policy, encoding="unicode", xml_declaration=True) + "\n"
 

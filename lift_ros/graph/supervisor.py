@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from lift_ros.graph.guardian import Guardian
-from lift_ros.graph.restarts import Restarts
+from lift_ros.graph.restarts import GraphFailed, Restarts
 from lift_ros.processes import end_with_parent
 
 LINE_LIMIT = 65536  # bytes kept of a line without an end
@@ -28,6 +28,7 @@ class ProcessSpec:
     command: Sequence[str]
     restarts: int = 0  # how many times it is started again after an unwanted end
     ends_graph: bool = False  # its successful end completes the run
+    vital: bool = True  # else the graph goes on when it has no restarts left
     quiet: bool = False  # lines go to the line handler only, never to the log
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -174,7 +175,13 @@ class Supervisor:
         return False
 
     def _restart_or_give_up(self, child: _Child) -> None:
-        line = self._rule.claim(child.spec.name, child.process.returncode, child.spec.restarts)
+        try:
+            line = self._rule.claim(child.spec.name, child.process.returncode, child.spec.restarts)
+        except GraphFailed as failure:
+            if child.spec.vital:
+                raise
+            self.log(f"{self._prefix(child.spec)}{failure}; the graph goes on without it")
+            return
         self.log(self._prefix(child.spec) + line)
         self._restarts_due.append((time.monotonic() + self.restart_delay_s, child.spec))
 

@@ -15,6 +15,7 @@ from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.plan import OFF, ON, CollectionPlan
 from lift_ros.collection.records import Mode
 from lift_ros.errors import UserError
+from lift_ros.graph.page_address import DEFAULT_ADDRESS, Address
 from lift_ros.graph.parameters import (
     ASSIST_OF_ARBITER,
     ASSIST_OF_AUGMENTOR,
@@ -41,6 +42,7 @@ RIG_DEADLINES: Mapping[str, Value] = {"logging_policy_deadline": 5.0, "augmentor
 SIMULATOR = "simulator"
 HARDWARE = "hardware"
 RIG = "rig"  # the node that drives the devices that a scenario names
+PAGE = "page"
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -63,6 +65,8 @@ class GraphOptions:
     topics: Sequence[str] = ()  # further ones to record along
     plant: str = SIMULATOR  # SIMULATOR, or HARDWARE for a plant node that somebody else starts
     namespace: str = "lift"
+    page: bool = False  # serve the operator's page
+    page_address: str = DEFAULT_ADDRESS
     parameters: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)  # by executable; these win
     token: str = field(default_factory=lambda: secrets.token_hex(4))  # tells this graph from all others
 
@@ -74,6 +78,7 @@ class NodeEntry:
     executable: str
     parameters: Mapping[str, Value]
     ends_graph: bool = False
+    vital: bool = True  # else the graph goes on without it
 
 
 def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
@@ -102,10 +107,16 @@ def graph_nodes(options: GraphOptions) -> list[NodeEntry]:
     facts = plan.facts(scenario, seed=seed, made_by="graph")
     facts["policy"] = options.parameters.get("logging_policy", {}).get("policy") or facts["policy"]
     rows["recorder"] = {"run": run, "facts": json.dumps(facts), "topics": " ".join(options.topics)}
+    if options.page:
+        shown: dict[str, Value] = {"run": run, "address": options.page_address, "model_folders": _model_folder(options)}
+        rows[PAGE] = given | shown
     mark: dict[str, Value] = {"graph": options.token}
     require_libraries(rows)
     by_hand = options.parameters
-    return [NodeEntry(name, {**row, **mark, **by_hand.get(name, {})}, name == "arbiter") for name, row in rows.items()]
+    return [
+        NodeEntry(name, {**row, **mark, **by_hand.get(name, {})}, ends_graph=name == "arbiter", vital=name != PAGE)
+        for name, row in rows.items()
+    ]
 
 
 def plan_of(options: GraphOptions, scenario: Scenario) -> CollectionPlan:
@@ -167,6 +178,7 @@ def _check(options: GraphOptions, scenario: Scenario) -> None:
     if options.guard not in (None, ON, OFF):
         raise UserError(f"guard is {options.guard!r}; allowed: {ON}, {OFF}")
     check_namespace(options.namespace)
+    Address.parse(options.page_address)
     if not is_routine(scenario.logging_policy.name):
         scenario.make_logging_policy()  # refuses a plant of sizes that it cannot work with; a routine may open devices
     if scenario.rig and options.plant == SIMULATOR:

@@ -144,7 +144,7 @@ class LiftNode(Node):
         handle: Callable[[Any], None],
         profile: QoSProfile = qos.LOOP,
         roles: Roles | None = None,
-    ) -> None:
+    ) -> Any:
         """Subscribe; bytes that `decode` refuses are dropped, counted and reported, never handled.
 
         With `roles` the same becomes of messages from strangers: whoever has a role first keeps it until it is gone.
@@ -168,7 +168,7 @@ class LiftNode(Node):
                 return None
 
         callback = receive if roles is None else with_sender(receive_from)
-        self.create_subscription(kind, topic, callback, profile, raw=True)
+        return self.create_subscription(kind, topic, callback, profile, raw=True)
 
     def _heeds(self, topic: str, content: Any, info: Any, roles: Roles) -> bool:
         role, graph = roles.of(content), self._values.get("graph", "")

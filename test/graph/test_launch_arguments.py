@@ -37,6 +37,12 @@ def test_texts_become_values(tmp_path: Path) -> None:
     assert (arbiter["autostart"], arbiter["p"], arbiter["guard_enabled"]) == (False, 0.25, False)
 
 
+def test_a_page_is_an_argument(tmp_path: Path) -> None:
+    _, rows = launched(tmp_path, page="true", page_address="127.0.0.1:9000")
+    assert rows["page"].parameters["address"] == "127.0.0.1:9000"
+    assert "page" not in launched(tmp_path)[1]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

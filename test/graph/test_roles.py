@@ -45,6 +45,10 @@ USES = {
     "arm": "from lift_ros.positioning.robot_arm import RobotArm; RobotArm('ur5')",
     "lens": "from lift_ros.positioning.lens import FastLens; FastLens(16)",
     "plots": "import lift_ros.evaluation.report; from lift_ros.evaluation.plots import make_figure; make_figure(1, 1)",
+    "page": (
+        "import lift_ros.page.operator_page, lift_ros.page.serving, numpy\n"
+        "from lift_ros.page.pictures import data_url; data_url(numpy.zeros((2, 2), numpy.uint8))"
+    ),
     "importing": "import lift_ros.bags.importing, lift_ros.commands.import_command",
     "gymnasium": "import lift_ros.positioning.environment",
 }

@@ -147,6 +147,18 @@ def test_prefixes_are_coloured_on_request() -> None:
     assert lines == ["\x1b[36m[a] \x1b[0mx"]
 
 
+def test_the_graph_goes_on_without_what_is_not_vital() -> None:
+    lines: list[str] = []
+    specs = [
+        script("page", "raise SystemExit(2)", vital=False),
+        script("arbiter", "import time; time.sleep(0.5)", ends_graph=True),
+    ]
+    with Supervisor(specs, log=lines.append) as supervisor:
+        supervisor.run()
+    told = "[page   ] page refused its input and would do so again; its log says why; the graph goes on without it"
+    assert lines == [told]
+
+
 def test_quiet_processes_speak_to_the_handler_alone() -> None:
     lines: list[str] = []
     heard: list[tuple[str, str]] = []

@@ -255,6 +255,23 @@ def test_a_logging_policy_that_cannot_work_with_the_plants_size_is_refused(tmp_p
         rows(scenario=str(scenario), plant="hardware")
 
 
+def test_a_page_is_served_where_it_is_asked_for_and_the_graph_can_do_without() -> None:
+    assert "page" not in rows()
+    page = rows(page=True, page_address="0.0.0.0:80")["page"]
+    assert (page.vital, page.ends_graph) == (False, False)
+    assert page.parameters["address"] == "0.0.0.0:80"
+    assert page.parameters["model_folders"] == rows()["augmentor"].parameters["model_folders"]
+    assert all(row.vital for row in rows().values())
+    with pytest.raises(UserError, match="the page's address is 'nowhere'; allowed: HOST:PORT"):
+        rows(page_address="nowhere")
+
+
+def test_only_the_page_is_told_its_token(tmp_path: Path) -> None:
+    specs = process_specs(rows(page=True).values(), "lift", tmp_path, {}, {"LIFT_PAGE_TOKEN": "secret"})
+    assert [spec.name for spec in specs if "LIFT_PAGE_TOKEN" in spec.environment] == ["page"]
+    assert not [path for path in tmp_path.iterdir() if "secret" in path.read_text()]
+
+
 def test_facts_of_the_run_name_scenario_and_seed() -> None:
     facts = json.loads(str(rows(seed=5)["recorder"].parameters["facts"]))
     assert facts["scenario"] == "po-blend-d2"

@@ -120,6 +120,10 @@ class LiveGraph:
         for executable in executables:
             self.start(executable, **given.get(executable, {}))
 
+    def add(self, node: Node) -> None:
+        """Have a node of this process called back with the observer."""
+        self._executor.add_node(node)
+
     def state(self, executable: str) -> str:
         """Return a node's status, empty where it has not reported yet."""
         return self.status[executable].get("status", "")

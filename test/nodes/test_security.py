@@ -19,6 +19,7 @@ pytest.importorskip("pymmcore", reason="pip install 'lift_ros[micromanager]', wh
 PLANTS = ("positioning_simulator", "fetch_simulator", "loopback_hardware", "rig")
 NODES = (*PLANTS, *(role for role in ROLES if role != PLANT))
 Names = dict[str, set[str]]
+ONLY_WHILE_LOOKED_AT = {"page": ["image", "step"]}  # heard while a browser is open, and then not any more
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def test_the_table_allows_nothing_that_nobody_does(graph: LiveGraph, role: str) 
         "subscribe": [topic.name for topic in TOPICS if role in topic.listeners],
         "reply": SERVICES.get(role, ()),
     }
+    does["subscribe"] |= {full(name, graph.namespace, role) for name in ONLY_WHILE_LOOKED_AT.get(role, ())}
     for what, names in wanted.items():
         assert {full(name, graph.namespace, role) for name in names} - does[what] == set(), what
 
@@ -88,7 +90,8 @@ def test_only_the_arbiter_moves_the_plant_and_viewers_only_look() -> None:
     assert [node for node, right in rights.items() if "/lens/command" in right["publish"]] == ["arbiter"]
     assert [node for node, right in rights.items() if "/lens/observation" in right["publish"]] == ["stage"]
     assert [node for node, right in rights.items() if "/force" in right["subscribe"]] == ["recorder"]
-    assert [node for node, right in rights.items() if right["request"]] == ["operator"]
+    assert [node for node, right in rights.items() if right["request"]] == ["page", "operator"]
+    assert rights["page"]["request"] == rights["operator"]["request"]
     assert "/lens/emergency_stop" in rights["operator"]["request"]
     assert rights["viewer"]["publish"] == {"/rosout", "/parameter_events"}
 

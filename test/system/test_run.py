@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,9 @@ def test_a_run_that_reaches_no_goal_fails(tmp_path: Path) -> None:
         (["--set", "arbiter.p=2.0"], "parameter p is 2.0"),
         (["--augmentation", "uniform", "--train-after", "3"], "uniform is never trained"),
         (["--augmentation", "uncertainty", "--data", "/nowhere/run"], "/nowhere/run"),
+        (["--page", "--page-address", "8765"], "the page's address is '8765'; allowed: HOST:PORT"),
+        (["--page", "--page-address", "192.0.2.1:80"], "the page cannot listen on 192.0.2.1:80"),
+        (["--page", "--isolated"], "leave one of --isolated and --page out"),
     ],
 )
 def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
@@ -137,6 +141,21 @@ def test_bad_wishes_end_with_one_sentence(tmp_path: Path, words: list[str], mess
     assert message in output
     assert "Traceback" not in output and "[arbiter" not in output  # no node was started
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_serves_its_page_until_it_ends(tmp_path: Path) -> None:
+    pytest.importorskip("nicegui", reason="pip install 'lift_ros[page]'")
+    words = ("--scenario", "po-none-d2", "--out", tmp_path / "run", "--episodes", 100000, "--p", 0)
+    process = start_lift("run", *words, "--page", "--page-address", "127.0.0.1:0")
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if "the page is at " in line)
+    with urllib.request.urlopen(line.split("the page is at ")[1].strip(), timeout=WAIT_S) as answer:
+        assert "EMERGENCY STOP" in answer.read().decode()
+    wait_for_episodes(tmp_path / "run", 1)
+    process.send_signal(signal.SIGINT)
+    output = finish(process)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
 
 
 def test_killing_lift_run_leaves_no_node_behind(tmp_path: Path) -> None:

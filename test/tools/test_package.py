@@ -113,3 +113,12 @@ def test_command_is_found_in_the_environment(tmp_path: Path) -> None:
     done = subprocess.run([lift, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "doctor" in done.stdout
+
+
+def test_every_kind_of_file_of_the_package_is_installed_by_pip_and_by_colcon() -> None:
+    kinds = {path.suffix for path in (ROOT / "lift_ros").rglob("*.*") if "__pycache__" not in path.parts}
+    assert {".css", ".js"} <= kinds
+    pip, colcon = ((ROOT / name).read_text() for name in ("setup.py", "CMakeLists.txt"))
+    for kind in kinds - {".py", ".typed", ".so"}:
+        assert f'"*{kind}"' in pip, kind
+        assert f"lift_ros/*{kind} " in colcon or f"lift_ros/*{kind}\n" in colcon, kind
