@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from lift_ros.studies.processes import MOST_DEATHS, Outcome
 from lift_ros.studies.work import ONE_THREAD, work
 
 LOCAL = "local"  # the address of a Ray that begins and ends with the study
+_PATIENCE = 5.0  # [s] for a connection
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
@@ -57,6 +59,7 @@ def _connected(ray: Any, address: str, count: int) -> Iterator[None]:
         # Loopback only: no other machine has business with it.
         options |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1", "address": "local"}
     else:
+        _check_reachable(address)
         options["address"] = address
     before = {name: os.environ.get(name) for name in _QUIET}
     os.environ.update(_QUIET)
@@ -73,6 +76,17 @@ def _connected(ray: Any, address: str, count: int) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse an address at which nobody listens at once: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host:  # a word that Ray knows, such as auto
+        return
+    try:
+        socket.create_connection((host, int(port)), _PATIENCE).close()
+    except (OSError, ValueError) as error:
+        raise UserError(f"no Ray answers at {address!r} ({error}); start one with `ray start --head`") from error
 
 
 def _load() -> Any:
