@@ -33,7 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("studies"), metavar="FOLDER", help="default: %(default)s")
     parser.add_argument("--show", action="store_true", help="compute nothing, write the page of what is there")
     parser.add_argument(
-        "--results", type=Path, metavar="FILE", help="also write the tables between `<!-- begin STUDY -->` and its end"
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="also write the tables between `<!-- begin study STUDY -->` and its end",
     )
 
 
@@ -80,7 +83,7 @@ def _run(arguments: argparse.Namespace, study: object, folder: Path) -> int:
     text = tables.page_text(study, running.results(study, store))
     print(text)
     if arguments.results is not None:
-        page.write_section(arguments.results, study.name, text)
+        page.write_section(arguments.results, f"study {study.name}", text)
     if not arguments.quick:
         print(f"\npage: {written}")
     for name, reason in failed.items():
@@ -90,12 +93,9 @@ def _run(arguments: argparse.Namespace, study: object, folder: Path) -> int:
 
 def _list() -> int:
     """List the studies that come along."""
-    from lift_ros.studies.study import load_study, study_names
+    from lift_ros.studies.study import describe_study, study_names
 
-    rows = []
-    for name in study_names():
-        study = load_study(name)
-        rows.append([name, str(len(study.unique)), study.paper or "–"])
-    print(format_table(["study", "cells", "in the paper"], rows))
+    rows = [[name, *describe_study(name)] for name in study_names()]
+    print(format_table(["study", "what it is", "in the paper"], rows))
     print(fold("lift study NAME --quick tries one; without --quick it goes on where it was interrupted", ""))
     return 0

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 FORMAT = 1  # of what is stored; another one makes all cells anew
@@ -20,7 +21,7 @@ class Cell:
     settings: Mapping[str, Any]
     places: tuple[str, ...] = ()  # where recorded runs lie; which they are stands in the settings
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The name under which the result is stored."""
         return fingerprint({"format": FORMAT, **self.settings})

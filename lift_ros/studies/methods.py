@@ -18,6 +18,9 @@ IORL = "iorl"  # collected with the trained uncertainty model of iterative offli
 COLLECTED = (PLAIN_RUN, LEARNED, *RANDOM_NAMES, IORL)
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)
 WARM_START = "SAC warm start"  # the one that learns online, from its own steps
+DIFFUSION_QL, GTA = "DiffusionQL", "GTA"
+# What the paper's table 3 says of SAC beside its learning rates, which are those of all presets.
+TABLE_3: Mapping[str, Any] = {"batch_size": 256, "critics": 2, "gamma": 0.99, "tau": 0.005, "updates_per_step": 5}
 METHOD_KEYS = {
     "algorithm": Key(str, "CQL", meaning="CQL, clone, one of d3rlpy, DiffusionQL, GTA or SAC warm start."),
     "shortcuts": Key(bool, True, meaning="Whether it learns from shortcuts, or from the steps as they were recorded."),
@@ -87,6 +90,9 @@ METHODS: Mapping[str, Method] = {
     **_pairs("IQL", "IQL"),
     **_pairs("AWAC", "AWAC"),
     **_pairs("CalQL", "CalQL"),
+    **_pairs("DQL", DIFFUSION_QL),
+    **_pairs("GTA", GTA),
+    "SAC": Method(WARM_START, shortcuts=False),
 }
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
 import torch
 
 
-def multilayer(
-    inputs: int, hidden: Sequence[int], outputs: int, activation: Callable[[], torch.nn.Module] = torch.nn.ReLU
-) -> torch.nn.Sequential:
-    """Return layers of these widths, each but the last followed by the activation."""
+def multilayer(inputs: int, hidden: Sequence[int], outputs: int) -> torch.nn.Sequential:
+    """Return layers of these widths, each but the last followed by ReLU."""
     layers: list[torch.nn.Module] = []
     for before, after in pairwise((inputs, *hidden)):
-        layers += [torch.nn.Linear(before, after), activation()]
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
     return torch.nn.Sequential(*layers, torch.nn.Linear(hidden[-1], outputs))
 
 

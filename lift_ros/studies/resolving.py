@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,7 +13,7 @@ from lift_ros.evaluation.convergence import LOGGING_POLICY, with_step
 from lift_ros.policies.augmentations import LEARNED, UNCERTAINTY
 from lift_ros.scenario import Scenario, load_scenario, parse_scenario
 from lift_ros.studies.cell import Cell
-from lift_ros.studies.methods import IORL, PLAIN_RUN, Method, find_method
+from lift_ros.studies.methods import IORL, PLAIN_RUN, TABLE_3, WARM_START, Method, find_method
 from lift_ros.training.options import TrainingOptions, preset
 from lift_ros.training.runs import recorded_scenario
 
@@ -68,7 +69,8 @@ def cell_of(
     name = labels["scenario"]
     if name in runs:
         return _cell_from_runs(labels, runs[name], method, options, judged, quick, f"{where}: runs.{name}")
-    scenario = _vary(name, variations, labels)
+    # Most cells of a grid have their scenario in common, and making one takes longer than all the rest.
+    scenario = _vary(name, _Frozen(variations.get(name, Variation(name))), labels.get("l"), labels.get("noise", 0.0))
     content = _described(scenario)
     settings: dict[str, Any] = {"measure": measure}
     if measure == "paths" or (measure == "policies" and method.is_yardstick):
@@ -82,7 +84,12 @@ def cell_of(
         return Cell(labels, {**settings, "recording": recording, "gamma": TrainingOptions().gamma})
     if measure == "data":
         return Cell(labels, {**settings, "recording": recording})
-    trained = _training(scenario, method.training(), labels, options, quick, labels.get("training", 0))
+    changes = method.training()
+    if method.algorithm == WARM_START:  # it plays the later episodes itself
+        online = {"online_episodes": recording["episodes"] - recording["train_after"]}
+        changes = {**TABLE_3, **online, **changes}
+        recording["episodes"] = recording["train_after"]
+    trained = _training(scenario, changes, labels, options, quick, labels.get("training", 0))
     settings |= {
         "scenario": content,
         "recording": recording,
@@ -144,9 +151,24 @@ def _facts_of(paths: tuple[str, ...]) -> tuple[tuple[str, ...], Scenario | None]
     return tuple(hashes), recorded_scenario(RunReader(paths[0]).facts, paths[0])
 
 
-def _vary(name: str, variations: Mapping[str, Variation], labels: Mapping[str, Any]) -> Scenario:
+class _Frozen:
+    """A variation that can be the key of a cache."""
+
+    def __init__(self, variation: Variation) -> None:
+        self.variation = variation
+        self._text = repr(variation)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and other._text == self._text
+
+
+@cache
+def _vary(name: str, frozen: _Frozen, step: float | None, noise: float) -> Scenario:
     """Return the scenario of a cell."""
-    variation = variations.get(name, Variation(name))
+    variation = frozen.variation
     scenario = load_scenario(variation.of)
     data = scenario.as_dict()
     data["plant"] |= variation.plant
@@ -156,9 +178,9 @@ def _vary(name: str, variations: Mapping[str, Variation], labels: Mapping[str, A
         before = scenario.collection
         data["collection"]["train_after"] = before.train_after * variation.episodes // before.episodes
     varied = parse_scenario(data, name, f"scenario {name!r} of the study")
-    if "l" in labels:
-        varied = with_step(varied, labels["l"])
-    return _with_noise(varied, labels["noise"]) if labels.get("noise") else varied
+    if step is not None:
+        varied = with_step(varied, step)
+    return _with_noise(varied, noise) if noise else varied
 
 
 def _with_noise(scenario: Scenario, noise: float) -> Scenario:
@@ -221,9 +243,17 @@ def _training(
     """Return the options of a training as JSON values: preset, scenario, study, axes, then method."""
     axes = {name: labels[name] for name in _TRAINED_AXES if name in labels}
     fewer = {} if quick is None else {"updates": quick.updates, "lessons": quick.updates}
-    chosen = preset(
-        labels.get("preset", "fast"), scenario, **{**_NOT_JUDGED, **options, **axes, **changes, **fewer, "seed": seed}
-    )
+    wanted = {**_NOT_JUDGED, **options, **axes, **changes, **fewer}
+    own = {} if scenario is None else {key: value for key, value in scenario.training.items() if value is not None}
     sees_pictures = scenario is not None and scenario.model_sight.image
+    # Cells of a grid mostly differ in their seeds, and checking options takes longer than all the rest.
+    text = json.dumps([labels.get("preset", "fast"), own, wanted], sort_keys=True, default=str)
+    return {**_checked_options(text, sees_pictures), "seed": seed}
+
+
+@cache
+def _checked_options(text: str, sees_pictures: bool) -> dict[str, Any]:
+    name, own, wanted = json.loads(text)
+    chosen = preset(name).replaced(own).replaced(wanted)
     unused = _NO_MEMORY | (set() if sees_pictures else set(_OF_PICTURES))
-    return {name: value for name, value in chosen.as_dict().items() if name not in unused}
+    return {key: value for key, value in chosen.as_dict().items() if key not in unused}

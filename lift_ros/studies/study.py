@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ class Study:
     notes: tuple[str, ...] = ()
     scenarios: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def unique(self) -> list[Cell]:
         """The cells without those that are the same under other labels."""
         return list({cell.fingerprint: cell for cell in reversed(self.cells)}.values())[::-1]
@@ -150,6 +151,13 @@ def study_path(name_or_path: str | Path) -> Path:
     if not path.is_file():
         raise UserError(f"unknown study {text!r}; {nearest(text, study_names())}")
     return path
+
+
+def describe_study(name: str) -> tuple[str, str]:
+    """Return what a study that comes along is, and where the paper has it, without making its cells."""
+    path = study_path(name)
+    top = check_mapping(read_yaml(path), TOP_KEYS, f"{path}: ")
+    return top["description"], top["paper"]
 
 
 def load_study(name_or_path: str | Path, *, quick: bool = False, seeds: Sequence[int] | None = None) -> Study:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-from lift_ros.policies.protocol import Policy
 from lift_ros.scenario import Scenario
+from lift_ros.studies.methods import DIFFUSION_QL, GTA, WARM_START
+from lift_ros.studies.trained import Trained
 from lift_ros.training.options import TrainingOptions
 from lift_ros.training.runs import RecordedRuns
 
-
-@dataclass(frozen=True)
-class Trained:
-    """A policy, and what its training tells."""
-
-    policy: Policy
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 Trainer = Callable[[RecordedRuns, TrainingOptions, float, Scenario | None], Trained]
+# By algorithm, in modules of their own, since d3rlpy takes long to load.
+_BASELINES: Mapping[str, tuple[str, str]] = {
+    WARM_START: ("lift_ros.studies.warm_start", "train_warm_start"),
+    DIFFUSION_QL: ("lift_ros.studies.diffusion_ql", "train_diffusion_ql"),
+    GTA: ("lift_ros.studies.gta", "train_gta"),
+}
 
 
 def train_policy(
     recorded: RecordedRuns, options: TrainingOptions, action_radius: float, scenario: Scenario | None
 ) -> Trained:
     """Train by the algorithm that the options name."""
-    return _OWN.get(options.algorithm, _train)(recorded, options, action_radius, scenario)
-
-
-def _train(
-    recorded: RecordedRuns, options: TrainingOptions, action_radius: float, scenario: Scenario | None
-) -> Trained:
+    if options.algorithm in _BASELINES:
+        module, name = _BASELINES[options.algorithm]
+        trainer: Trainer = getattr(importlib.import_module(module), name)
+        return trainer(recorded, options, action_radius, scenario)
     from lift_ros.training.trainer import train
 
     policy = train(recorded, options, action_radius=action_radius, threads=1, scenario=scenario).policy
     return Trained(policy, {"model": policy.hash})
-
-
-_OWN: Mapping[str, Trainer] = {}
