@@ -87,6 +87,7 @@ def cell_of(
     changes = method.training()
     if method.algorithm == WARM_START:  # it plays the later episodes itself
         online = {"online_episodes": recording["episodes"] - recording["train_after"]}
+        online |= {} if quick is None else {"most_updates": quick.updates}
         changes = {**TABLE_3, **online, **changes}
         recording["episodes"] = recording["train_after"]
     trained = _training(scenario, changes, labels, options, quick, labels.get("training", 0))

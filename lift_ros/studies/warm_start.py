@@ -6,6 +6,7 @@ after the first ones. Parameters are those of the paper's table 3 unless the opt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from lift_ros.training.stock import StockLearner
 EXTRA_KEYS = {
     "online_episodes": Key(int, 50, low=0, high=MOST, meaning="Episodes that are played."),
     "updates_per_step": Key(int, 5, low=1, high=1000, meaning="Updates after each step."),
+    "most_updates": Key(int, None, low=1, high=MOST, optional=True, meaning="Updates in all; null for no limit."),
 }
 
 
@@ -109,7 +111,7 @@ class _Run:
         options: TrainingOptions,
         action_radius: float,
         scenario: Scenario,
-        wishes: Mapping[str, int],
+        wishes: Mapping[str, Any],
     ) -> None:
         data = make_data(recorded.arrays, options.reward, recorded.sight)
         self._inputs: Inputs = fit_inputs(data.observations, options.scale_observations)
@@ -120,7 +122,9 @@ class _Run:
         self._radius, self._scenario, self._wishes = action_radius, scenario, wishes
         self._options = options
         self._rng = generator(options.seed, "replay")
-        self._steps = 0
+        self._steps = self._updates = 0
+        limit = wishes["most_updates"]
+        self._most_updates = math.inf if limit is None else limit
         seen, finals = self._inputs.of(data.observations), self._inputs.of(data.final_observations)
         last = np.zeros(len(data.rewards), dtype=bool)
         last[data.offsets[1:] - 1] = True
@@ -152,7 +156,9 @@ class _Run:
             self._replay.add(seen, unit, observed.reward, after, observed.terminated)
             self._steps += 1
             for _ in range(self._wishes["updates_per_step"]):
-                self._learner.update(self._replay.draw(self._rng, self._options.batch_size))
+                if self._updates < self._most_updates:
+                    self._learner.update(self._replay.draw(self._rng, self._options.batch_size))
+                    self._updates += 1
             seen = after
             length += 1
         return length
