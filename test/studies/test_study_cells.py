@@ -91,7 +91,7 @@ def test_a_half_written_recording_is_made_anew(tmp_path: Path) -> None:
 def test_a_damaged_result_is_told(tmp_path: Path) -> None:
     store, cell = Store(tmp_path / "out"), small_study(tmp_path).cells[0]
     store.path(cell).write_text('{"settings": {}}')
-    with pytest.raises(UserError, match="is no result of a study .* remove it to compute it again"):
+    with pytest.raises(UserError, match="is no result of a study .* remove it, to have it computed again"):
         store.find(cell)
 
 
