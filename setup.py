@@ -15,7 +15,9 @@ sys.path.insert(0, str(ROOT))
 
 from tools.messages import SITE_PACKAGES, stage  # noqa: E402
 
-EXTRAS = ("arm", "epics", "export", "genicam", "grbl", "micromanager", "optics", "page", "rerun", "tensorboard")
+EXTRAS = (
+    *("arm", "epics", "export", "genicam", "grbl", "micromanager", "optics", "page", "rerun", "study", "tensorboard"),
+)
 # By the command that `pip install` gives; `ros2 run` knows nodes without the prefix.
 PREFIX = "lift_"
 NODES = (

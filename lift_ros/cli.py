@@ -29,6 +29,7 @@ COMMANDS = {
     "replay": "publish a run's topics again",
     "import": "turn an existing bag into a run",
     "export": "write runs for Minari, LeRobot or Rerun, or a model as ONNX",
+    "study": "compute a grid of experiments, on processes or a Ray cluster",
     "report": "write the HTML report of a run",
     "view": "look back at runs in a browser, step by step",
     "security": "print the SROS 2 policy of a graph, for DDS security",

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import TypeAlias
 
 from lift_ros.collection.interruption import sigint_blocked
+from lift_ros.collection.packed import PackedEpisode, pack, unpack
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.processes import end_with_parent
@@ -32,7 +33,7 @@ def _serve(make_runner: Callable[[], EpisodeRunner], connection: Connection) -> 
     try:
         runner = make_runner()
         while True:
-            connection.send(runner(connection.recv()))
+            connection.send(pack(runner(connection.recv())))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except UserError as error:
@@ -104,7 +105,7 @@ class Workers:
 
 def _receive(connection: Connection) -> Episode:
     try:
-        answer: Episode | Exception = connection.recv()
+        answer: PackedEpisode | Exception = connection.recv()
     except (EOFError, ConnectionResetError):
         raise WorkerError(
             "a worker process ended unexpectedly: it was killed, was short of memory, or could not import the script "
@@ -112,4 +113,4 @@ def _receive(connection: Connection) -> Episode:
         ) from None
     if isinstance(answer, Exception):
         raise answer
-    return answer
+    return unpack(answer)

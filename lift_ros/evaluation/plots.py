@@ -95,7 +95,7 @@ def draw_quartiles(
     axes.set(xlabel="step", ylabel=with_unit("distance to the goal", unit), yscale="log")
 
 
-def draw_threshold(axes: Any, threshold: float | None, unit: str) -> None:
+def draw_threshold(axes: Any, threshold: float | None, unit: str = "") -> None:
     """Draw the distance at which an episode has arrived, where it is known."""
     if threshold is not None:
         label = f"θ = {threshold:g} {unit}".rstrip()

@@ -40,7 +40,7 @@ from lift_ros.policies.learned import load_model
 from lift_ros.scenario import Scenario, Units
 from lift_ros.training.runs import load_runs, recorded_scenario
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --back: #ffffff; --ink: #1f2937; --soft: #4b5563; --line: #e5e7eb; --tint: #f3f4f6; }
 @media (prefers-color-scheme: dark) {
   :root { --back: #111827; --ink: #e5e7eb; --soft: #9ca3af; --line: #374151; --tint: #1f2937; }
@@ -218,7 +218,7 @@ def write_report(content: ReportContent, path: Path) -> None:
     page = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body>",
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body>",
         f"<h1>{title}</h1><p class=lead>{html.escape(content.lead)}</p>",
         _table("result", _header(content.units.length), _result(content.episodes)),
         *(f"<p class=lead>{html.escape(note)}</p>" for note in content.notes),

@@ -67,6 +67,14 @@ class SimulatedPositioning:
         """Return what is observed as an array of its own."""
         return np.array(self.position if self._observes_position else self._displacement)
 
+    def stand_at(self, position: npt.ArrayLike) -> FloatArray:
+        """Go on from another position in the same context, which no plant can; return what is observed there."""
+        array = np.asarray(position, dtype=np.float64)
+        if array.shape != self._shape or not (np.abs(array) <= HIGH).all():
+            raise UserError(f"a position has {self._shape[0]} entries within [{LOW:g}, {HIGH:g}], not {position!r}")
+        self._stand(array.tolist())
+        return self.observation()
+
     def close(self) -> None:
         """Nothing is held."""
 
