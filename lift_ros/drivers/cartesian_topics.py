@@ -14,6 +14,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.drivers.libraries import needed_by
 from lift_ros.drivers.protocol import Axis
 from lift_ros.drivers.ros_link import SOURCED, Link, stale, wait_for_listener, wait_until
+from lift_ros.drivers.tf_pose import hear_tf
 
 
 class CartesianAxes:
@@ -40,12 +41,16 @@ class CartesianAxes:
         self._pose = self._target = None
         link = self._link = Link("lift_axes", self._settings["namespace"])
         try:
-            link.hear(PoseStamped, self._settings["state"], self._receive)
+            if self._settings["tf"] is None:
+                link.hear(PoseStamped, self._settings["state"], self._receive)
+            else:
+                base, tool = self._settings["tf"]
+                hear_tf(link, base, tool, self._receive)
             wait_until(
                 lambda: self._pose is not None,
                 self._settings["connection_seconds"],
-                f"topic {link.full_name(self._settings['state'])} brought no pose: check that its publisher runs, its "
-                "name and ROS_DOMAIN_ID; none came",
+                f"{self._source(link)} brought no pose: check that its publisher runs, its name and ROS_DOMAIN_ID; "
+                "none came",
             )
             command = self._settings["command"]
             self._publisher = link.speaker(self._kind(), command)
@@ -71,9 +76,15 @@ class CartesianAxes:
         pose, limit = self._pose, self._settings["stale_seconds"]
         age = np.inf if pose is None else time.monotonic() - pose[1]
         if self._link is None or pose is None or age > limit:
-            topic = self._settings["state"] if self._link is None else self._link.full_name(self._settings["state"])
-            raise stale(topic, "pose", age, limit)
+            raise stale(self._source(self._link), "pose", age, limit)
         return pose[0]
+
+    def _source(self, link: Link | None) -> str:
+        """Return what sentences call the place where poses come from."""
+        if self._settings["tf"] is not None:
+            return "TF from {} to {}".format(*self._settings["tf"])
+        topic = self._settings["state"]
+        return f"topic {topic if link is None else link.full_name(topic)}"
 
     def _along(self, pose: Any) -> FloatArray:
         return np.array([getattr(pose.pose.position, direction) for direction in self._directions])

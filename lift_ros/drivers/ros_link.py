@@ -32,6 +32,7 @@ class Link:
             from rclpy.context import Context
             from rclpy.executors import SingleThreadedExecutor
             from rclpy.node import Node
+        self._kept: list[object] = []
         self._context = Context()
         self._context.init(args=[])  # not those of the process, which may rename another node
         try:
@@ -69,6 +70,10 @@ class Link:
         """Return a publisher; commands are reliable, as controllers ask for."""
         return self.node.create_publisher(kind, topic, 10)
 
+    def keep(self, thing: object) -> None:
+        """Hold something that works only as long as somebody refers to it."""
+        self._kept.append(thing)
+
     def every(self, seconds: float, callback: Callable[[], None]) -> None:
         """Call back regularly by the steady clock."""
         self.node.create_timer(seconds, callback, clock=self._steady)
@@ -105,10 +110,10 @@ def wait_for_listener(publisher: Any, topic: str, seconds: float) -> None:
     )
 
 
-def stale(topic: str, what: str, age: float, limit: float) -> DriverFault:
+def stale(source: str, what: str, age: float, limit: float) -> DriverFault:
     """Return the fault of a state that is too old to move by; an age of infinity means that none came."""
     told = f"brought no {what} yet" if age == float("inf") else f"brought no {what} for {age:.3g} s"
     return DriverFault(
-        f"topic {topic} {told}, limit {limit:g} s (stale_seconds); check that its publisher runs and ROS_DOMAIN_ID, "
+        f"{source} {told}, limit {limit:g} s (stale_seconds); check that its publisher runs and ROS_DOMAIN_ID, "
         "then reset and connect"
     )

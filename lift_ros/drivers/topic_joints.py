@@ -90,7 +90,7 @@ class TrajectoryAxes:
         age, limit = time.monotonic() - min(state[2] for state in states), self._settings["stale_seconds"]
         if self._link is None or age > limit:
             topic = self._settings["state"] if self._link is None else self._link.full_name(self._settings["state"])
-            raise stale(topic, f"state of all of the joints {', '.join(self._all)}", age, limit)
+            raise stale(f"topic {topic}", f"state of all of the joints {', '.join(self._all)}", age, limit)
         return np.array([state[0] for state in states])
 
     def start(self, target: FloatArray) -> None:

@@ -30,6 +30,14 @@ AXES_KEYS = {
     "interface": Key(str, choices=tuple(INTERFACES), meaning="what the controller takes"),
     "command": Key(str, None, optional=True, meaning="topic or action of commands; null: the usual name"),
     "state": Key(str, None, optional=True, meaning="topic of joint states or poses; null: joint_states or tool_pose"),
+    "tf": Key(
+        list,
+        None,
+        optional=True,
+        entries=str,
+        length=2,
+        meaning="frames [base, tool] whose transform is read instead of a topic of poses (twist and pose)",
+    ),
     "held": Key(list, [], entries=str, meaning="further joints of the controller, which stay where they are"),
     "stale_seconds": Key(float, 1.0, above=0, high=60, meaning="a state older than this is a fault"),
     "minimum_seconds": Key(float, 0.1, above=0, high=60, meaning="shortest time that a controller is given for a move"),
@@ -50,6 +58,8 @@ def make_topic_axes(layout: tuple[Axis, ...], axes: Sequence[Mapping[str, Any]],
     named = [axis[key] for axis in axes] + (list(settings["held"]) if key == "joint" else [])
     if None in named or len(set(named)) != len(named):
         raise UserError(f"axes name {key} {named}; allowed: one of its own for each (interface: {interface})")
+    if settings["tf"] is not None and key == "joint":
+        raise UserError(f"tf is {settings['tf']}; allowed: nothing, as interface {interface} reads joint states")
     if any(axis["velocity"] is None for axis in axes):
         raise UserError(
             f"axes lack velocity; allowed: a number for each, from which interface {interface} plans a move"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import TransformStamped
 from isolation import udp_alone
 from live_graph import ROOT, Process
 
@@ -21,6 +22,7 @@ from lift_ros.array_types import FloatArray
 from lift_ros.drivers.protocol import Axes, DriverFault, MoveStopped
 from lift_ros.drivers.ros_link import Link
 from lift_ros.drivers.table import make_axes, make_camera
+from lift_ros.drivers.tf_pose import TfPoses
 from lift_ros.drivers.topic_joints import stay
 from lift_ros.drivers.worker import DeviceWorker
 from lift_ros.errors import UserError
@@ -281,6 +283,8 @@ def test_target_pose_that_is_not_taken_is_a_fault(stage: Stage, working: Working
         (joint_axes(2, interface="pose"), "axes name direction"),
         (tool_axes(velocity=None), "axes lack velocity; allowed: a number for each"),  # type: ignore[arg-type]
         (tool_axes(rate=10), "axes.rate is 10; allowed: a number >= 30"),
+        (tool_axes(tf=["base"]), "axes.tf is .*; allowed: a list of 2"),
+        (joint_axes(tf=["base", "tool0"]), "tf is .*; allowed: nothing, as interface joint_trajectory reads joint"),
     ],
 )
 def test_bad_axes_of_topics_are_refused(data: dict[str, Any], said: str) -> None:
@@ -293,6 +297,33 @@ def test_action_is_refused_where_its_type_is_not_installed() -> None:
     axes, _ = make_axes(joint_axes(interface="follow_joint_trajectory"))
     with pytest.raises(UserError, match="needs control_msgs, which .* or set interface: joint_trajectory"):
         axes.connect()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tf2_ros") is not None, reason="this ROS has tf2_ros")
+def test_tf_is_refused_where_it_is_not_installed() -> None:
+    axes, _ = make_axes(tool_axes(tf=["base", "tool0"]))
+    with pytest.raises(UserError, match="needs tf2_ros, which .* or leave `tf` out"):
+        axes.connect()
+
+
+def test_poses_of_tf_are_passed_on_once_for_each_stamp() -> None:
+    transform = TransformStamped()
+    transform.header.frame_id = "base"
+    transform.transform.translation.y, transform.transform.rotation.z = 0.25, 1.0
+    known: list[TransformStamped | None] = [None]
+    heard: list[Any] = []
+    poses = TfPoses(lambda: known[0], heard.append)
+    poses.look()
+    assert heard == []
+    known[0] = transform
+    poses.look()
+    poses.look()
+    assert [(pose.header.frame_id, pose.pose.position.y, pose.pose.orientation.z) for pose in heard] == [
+        ("base", 0.25, 1.0)
+    ]
+    transform.header.stamp.nanosec = 1
+    poses.look()
+    assert len(heard) == 2
 
 
 def test_nobody_there_is_a_fault_that_names_the_topic(stage: Stage) -> None:
