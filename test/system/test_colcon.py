@@ -116,7 +116,7 @@ def test_workspace_has_everything_and_its_executables_run(workspace: Path, node:
     assert {path.name for path in (installed / "lib" / "lift_ros").iterdir()} == {"lift", *node_names()}
     assert {path.name for path in (installed / "bin").iterdir()} == {"lift", *(f"lift_{name}" for name in node_names())}
     for folder in ("config", "launch"):
-        names = {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
+        names = {path.name for path in (ROOT / folder).iterdir() if path.name != "__pycache__"}
         assert {path.name for path in (installed / "share" / "lift_ros" / folder).iterdir()} == names
 
     settings = settings_of_this_python()
