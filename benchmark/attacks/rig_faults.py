@@ -33,6 +33,7 @@ from lift_ros.seeds import generator
 STILL_SECONDS = 0.6  # that a stopped rig is watched, once its grace has passed
 MISBEHAVING_SECONDS = 9.0  # that a fault lasts at most, where the plant lives with it
 MOVING_NS = 250_000_000  # before a stop, in which axes that move are seen to
+SLOW_TRIES = 5
 RESTING = ("FAULT", "EMERGENCY_STOP")
 EMERGENCY_TOPIC = "button"
 TITLES = (
@@ -152,10 +153,19 @@ class Scene:
 
     def wait_for_slow_move(self) -> None:
         """Wait for a move that goes on, unless it is stopped, for longer than a stop may take."""
-        self.rig.slow_down()
-        begun = self.moves
-        self.watcher.wait("a slow move", lambda: self.moves > begun)
-        time.sleep(float(self.rng.uniform(0.1, 0.4)))
+        for _ in range(SLOW_TRIES):
+            self.rig.slow_down()
+            if self._move_comes():
+                time.sleep(float(self.rng.uniform(0.1, 0.4)))
+                return
+            self.consent("a slow way to a start, which took longer than moves may")
+        raise Stalled(f"no slow move came: {self.watcher.status}")
+
+    def _move_comes(self) -> bool:
+        """Whether a move begins before the plant says that it cannot."""
+        before = self.moves
+        self.wait_at_most(60.0, lambda: self.moves > before or self.plant == "FAULT")
+        return self.moves > before
 
     def stay(self, why: str, begun_ns: int) -> None:
         """Watch that nothing moves from a moment on, until some time from now."""
@@ -245,10 +255,14 @@ class Scene:
             self.stay(f"fault: {word}", time.time_ns())
 
     def go_on(self, fault: str) -> None:
+        """Note what the plant says, and let the loop go on."""
+        self.broken.plant_said[f"{fault}: {self.plant}"] += 1
+        self.consent(fault)
+
+    def consent(self, fault: str) -> None:
         """Mend the rig, let a person consent, and see two steps."""
         from std_srvs.srv import SetBool, Trigger
 
-        self.broken.plant_said[f"{fault}: {self.plant}"] += 1
         self.rig.mend()
         end = time.monotonic() + 60.0
         before = self.watcher.steps
