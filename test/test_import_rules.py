@@ -52,13 +52,20 @@ LAYERS = (
 )
 # Who may import what beside numpy and the standard library, as beginnings of paths. Each permission is needed.
 LIBRARIES: dict[str, tuple[str, ...]] = {
-    "rclpy": ("nodes/", "graph/qos.py", "drivers/ros_link.py", "drivers/trajectory_action.py"),
+    "rclpy": (
+        "nodes/",
+        "graph/qos.py",
+        "drivers/ros_link.py",
+        "drivers/tf_pose.py",
+        "drivers/trajectory_action.py",
+    ),
     "lift_ros.msg": ("nodes/",),
     "diagnostic_msgs": ("nodes/",),
     "geometry_msgs": (
         "nodes/",
         "drivers/cartesian_topics.py",
         "drivers/pose_topics.py",
+        "drivers/tf_pose.py",
         "drivers/twist_topics.py",
     ),
     "rcl_interfaces": ("nodes/",),
@@ -68,6 +75,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "builtin_interfaces": ("drivers/topic_joints.py", "drivers/twist_topics.py"),
     "trajectory_msgs": ("drivers/topic_joints.py", "nodes/arm_simulator_node.py"),
     "control_msgs": ("drivers/trajectory_action.py",),
+    "tf2_ros": ("drivers/tf_pose.py",),
     "visualization_msgs": ("nodes/",),
     "launch": ("graph/launch_description.py",),
     "launch_ros": ("graph/launch_description.py",),
