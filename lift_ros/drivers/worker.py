@@ -157,10 +157,9 @@ class DeviceWorker:
         with self._asking:
             self._fault = self._fault or fault
 
-    def _opened(self) -> bool:
+    def _require_connection(self) -> None:
         if not self._connected:
             raise DriverFault("the devices are not connected; connect them first")
-        return True
 
     def _connect(self) -> None:
         self._release()
@@ -178,7 +177,7 @@ class DeviceWorker:
                     device.close()
 
     def _home(self) -> None:
-        self._opened()
+        self._require_connection()
         self._homed = False
         self._begin(self._axes.home)
         self._rest(self._settings.home_seconds, "homing began")
@@ -232,7 +231,7 @@ class DeviceWorker:
         return position
 
     def _position(self) -> FloatArray:
-        self._opened()
+        self._require_connection()
         return self._axes.position()
 
     def _look(self, timeout: float) -> tuple[FloatArray, Picture | None]:
@@ -258,7 +257,7 @@ class DeviceWorker:
 
     def _see_rest(self) -> None:
         """Look until the axes rest, stopping those that move."""
-        self._opened()
+        self._require_connection()
         rest = Rest(self._settings, time.monotonic(), _REST_SECONDS + self._settings.settle_seconds, "a stop")
         while not rest.reached(time.monotonic(), busy := self._axes.busy(), self._axes.position()):
             if busy:
@@ -271,7 +270,7 @@ class DeviceWorker:
             self._pause()
 
     def _frame(self, exposed_after: float, timeout: float) -> Picture:
-        self._opened()
+        self._require_connection()
         if self._camera is None:
             raise DriverFault("the rig has no camera; add a section camera to the scenario")
         return self._camera.frame(exposed_after, timeout)
