@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _PR_SET_PDEATHSIG = 1
 _SAFE_PATH = "PYTHONSAFEPATH"  # the same as `-P`
@@ -20,17 +20,23 @@ def module_command(name: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def spawned_safely() -> Iterator[None]:
-    """Let what `multiprocessing` starts inside take no file of the current folder for its imports either."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
+def environment_with(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for what is started inside; afterwards the environment is as before."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def spawned_safely() -> contextlib.AbstractContextManager[None]:
+    """Let what `multiprocessing` starts inside take no file of the current folder for its imports either."""
+    return environment_with({_SAFE_PATH: "1"})
 
 
 def end_with_parent(sent: signal.Signals) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lift_ros.graph.domains import reserved_domain
 from lift_ros.graph.transport import transport_settings
+from lift_ros.processes import environment_with
 
 MARK = "LIFT_ROS_TEST"
 
@@ -61,17 +62,6 @@ def isolated() -> Iterator[int]:
             end_processes(mark)
 
 
-@contextlib.contextmanager
-def udp_alone() -> Iterator[None]:
+def udp_alone() -> contextlib.AbstractContextManager[None]:
     """Make ROS nodes that are first created inside speak UDP alone; afterwards the environment is as before."""
-    settings = transport_settings()
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return environment_with(transport_settings())

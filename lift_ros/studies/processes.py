@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from lift_ros.processes import end_with_parent, spawned_safely
+from lift_ros.processes import end_with_parent, environment_with, spawned_safely
 from lift_ros.studies.cell import Cell, Result
 from lift_ros.studies.work import ONE_THREAD, work
 
@@ -24,7 +22,7 @@ def on_processes(cells: Sequence[Cell], folder: Path, count: int) -> Iterator[Ou
     """Compute cells on so many processes and yield each with its result, or with what went wrong."""
     deaths: dict[str, int] = {}
     waiting = list(cells)
-    with _one_thread(), spawned_safely():
+    with environment_with(ONE_THREAD), spawned_safely():  # which libraries read when they are loaded
         while waiting:
             finished: set[str] = set()
             for cell, outcome in _until_a_death(waiting, folder, count):
@@ -65,18 +63,3 @@ def _until_a_death(cells: Sequence[Cell], folder: Path, count: int) -> Iterator[
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out cells
     end_with_parent(signal.SIGKILL)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started inside compute with one thread each: libraries read it when they are loaded."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
