@@ -45,7 +45,7 @@ NOT_MEASURED = ("guard", "units", "sees", "picture")
 NOTHING_SAID = (("anchor_to", None),)  # keys of training that came later
 NO_PICTURES = (("picture_size", 0), ("cameras", 1))  # parameters of plants
 OF_PICTURES = (  # options that nobody heeds who sees no picture
-    *("maps", "readout", "grid", "lessons", "eyes", "picture_batch", "shift", "jitter", "pixel_noise"),
+    *("maps", "readout", "grid", "lessons", "eyes", "picture_batch", "shift", "jitter", "composed", "pixel_noise"),
     *("encoder_learning_rate", "picture_memory"),
 )
 YARDSTICKS = (LOGGING_POLICY, DIRECT, SECANT, OPTIMAL)

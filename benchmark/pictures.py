@@ -16,7 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.cells import CONTEXTS, OF_PICTURES, STEPS, Effort, Recordings, Variation, trained, vary, with_effort
+from benchmark.cells import (
+    CONTEXTS,
+    OF_PICTURES,
+    STEPS,
+    Effort,
+    Recordings,
+    Variation,
+    trained,
+    vary,
+    with_effort,
+)
 from benchmark.timing import RESULTS, markdown_table, replace_section
 from lift_ros.collection.loop import collect
 from lift_ros.collection.records import Mode, Outcome
@@ -53,6 +63,7 @@ METHODS: Mapping[str, tuple[bool, Mapping[str, Any]]] = {  # on episodes collect
     "LIFT": (True, _PLAIN),
 }
 FEWER = "anchored, first episodes"  # what the augmentor of LIFT is: the default, trained on fewer episodes
+_CAME_LATER = (("composed", None), ("composed", 0.0))  # nothing said, as before there was such an option
 ASSISTED = ("anchored CQL-SC", "LIFT-SC")
 ASSIST_EPISODES = 50
 
@@ -159,13 +170,20 @@ def _assisted(scenario: Scenario, policy: LearnedPolicy, seed: int, effort: Effo
 def fingerprint(group: Group, method: str) -> str:
     """Return a hash of all settings that a cell depends on: a stored one with another hash is outdated."""
     scenario = _scenario(group.scenario)
-    settings: list[Any] = [scenario.as_dict(), STEPS, FEWER_CONTEXTS.get(group.scenario, CONTEXTS)]
+    described = scenario.as_dict()
+    described["training"] = {key: value for key, value in described["training"].items() if _is_said(key, value)}
+    settings: list[Any] = [described, STEPS, FEWER_CONTEXTS.get(group.scenario, CONTEXTS)]
     if method != LOGGING_POLICY:
         lifted, changes = METHODS.get(method, (False, {}))
         chosen = preset("fast", scenario, seed=group.seed, **changes).as_dict()
         unused = () if scenario.model_sight.image else OF_PICTURES
-        settings += [lifted, {name: value for name, value in chosen.items() if name not in unused}]
+        said = {name: value for name, value in chosen.items() if name not in unused and _is_said(name, value)}
+        settings += [lifted, said]
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _is_said(name: str, value: Any) -> bool:
+    return (name, value) not in _CAME_LATER
 
 
 def _is_due(cells: Mapping[str, Any], group: Group, method: str) -> bool:

@@ -162,6 +162,15 @@ TRAINING_KEYS = {
         meaning="Share by which brightness and contrast of pictures are changed at random in training, where light "
         "says nothing.",
     ),
+    "composed": Key(
+        float,
+        None,
+        low=0,
+        high=1,
+        optional=True,
+        meaning="Share of an encoder's lessons on composed pictures: the first one of an episode, with what moved in "
+        "another one. Only where all episodes begin at one place, before cameras that stand still.",
+    ),
     "lessons": Key(
         int,
         None,
@@ -173,9 +182,10 @@ TRAINING_KEYS = {
     "anchor_to": Key(
         str,
         None,
-        choices=("drawn", "far"),
+        choices=("drawn", "far", "goal"),
         optional=True,
-        meaning="The actor is pulled to the drawn shortcuts, or also to longer ones, shortened.",
+        meaning="The actor is pulled to the drawn shortcuts, or also to longer ones, shortened, or besides on to "
+        "recorded goals from where routines stop, within the threshold.",
     ),
     "reward": Key(
         str,

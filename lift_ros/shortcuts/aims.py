@@ -7,6 +7,8 @@ policy. Since −‖s − s_W‖ is concave, a shortened shortcut gains at least
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lift_ros.array_types import FloatArray, IntArray
@@ -28,6 +30,16 @@ def make_aims(nodes: Nodes, rows: Rows) -> FloatArray:
     radius = np.sqrt(nodes.limit)
     chords *= np.divide(radius, lengths, out=np.ones_like(lengths), where=lengths > radius)[:, None]
     return chords
+
+
+def lengthened(nodes: Nodes, rests: FloatArray) -> Nodes:
+    """Return nodes whose episodes end where their `rests` lead: what is missing to the goal where a routine stops."""
+    last = nodes.base + np.diff(np.append(nodes.base, len(nodes.sums))) - 1
+    known = rests.any(axis=1)
+    sums, reached = nodes.sums.copy(), nodes.reached.copy()
+    sums[last] += rests
+    reached[last[known]] = 0.0
+    return replace(nodes, sums=sums, reached=reached)
 
 
 def _episode_stops(nodes: Nodes, base: int, count: int, best: IntArray) -> IntArray:

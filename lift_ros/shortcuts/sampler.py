@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lift_ros.array_types import Float32Array, IntArray
+from lift_ros.array_types import Float32Array, FloatArray, IntArray
 from lift_ros.errors import UserError
 from lift_ros.seeds import generator
-from lift_ros.shortcuts.aims import make_aims
+from lift_ros.shortcuts.aims import lengthened, make_aims
 from lift_ros.shortcuts.draws import Draws
 from lift_ros.shortcuts.pairs import make_rows
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES, Rule, make_nodes
@@ -58,7 +58,8 @@ class ShortcutSampler:
     `episodes_first`, over episodes and then over the transitions of the chosen one. Pairs are computed beforehand if
     they take at most `memory_limit_bytes`, else each draw decides on the fly, with the same distribution. The strategy
     `none` draws plain transitions. The last step of an episode that did not terminate is a transition only where
-    `final_observations` say what it led to.
+    `final_observations` say what it led to. With `far`, batches tell where to aim beyond the ball; `rests` are actions
+    that would have led from the ends of episodes to their goals, and nobody but aims and ways left reckons with them.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ShortcutSampler:
         kappa: float = 0.0,
         episodes_first: bool = False,
         far: bool = False,
+        rests: FloatArray | None = None,
         memory_limit_bytes: int = 1 << 29,
         seed: int = 0,
         rng: np.random.Generator | None = None,
@@ -93,6 +95,7 @@ class ShortcutSampler:
         closed = self._terminated if final_observations is None else np.ones_like(self._terminated)
         nodes = make_nodes(actions, rewards, offsets, closed, rule)
         self._nodes = nodes
+        self._whole_ways = nodes if rests is None else lengthened(nodes, rests)
         self._actions = _float32(np.asarray(actions).reshape(-1, nodes.sums.shape[1]))
         self._rewards = _float32(np.asarray(rewards).reshape(-1))
         self._returns = _float32(nodes.returns)
@@ -117,17 +120,21 @@ class ShortcutSampler:
             self.precomputed = rows.table is not None or strategy == "best"
             self._draws = Draws(nodes, rows, strategy)
             if far:
-                self._aims = _float32(nodes.actions(make_aims(nodes, rows)))
+                self._aims = _float32(nodes.actions(make_aims(self._whole_ways, rows)))
         self._ahead: ShortcutBatch | None = None
         self._before_ahead = self._rng.bit_generator.state
         self._used = 0
 
     def ways_left(self) -> Float32Array:
-        """Return for every step the one action that would lead to the end of its episode, however long it is."""
+        """Return for every step the one action that would lead to the end of its episode, however long it is.
+
+        With `rests` it leads on to the goal.
+        """
         steps = np.diff(self._offsets)
         episode = np.repeat(np.arange(len(steps)), steps)
         last = self._offsets[1:] + np.arange(len(steps))
-        chords = self._nodes.sums[last[episode]] - self._nodes.sums[np.arange(len(episode)) + episode]
+        sums = self._whole_ways.sums
+        chords = sums[last[episode]] - sums[np.arange(len(episode)) + episode]
         return _float32(self._nodes.actions(chords))
 
     def sample(self, batch: int) -> ShortcutBatch:

@@ -21,7 +21,7 @@ from lift_ros.training.runs import recorded_scenario
 # `training` are told by the cell's own settings.
 _LEFT_OUT = ("description", "units", "guard", "assist", "rig", "collection", "training")
 _OF_PICTURES = (
-    *("maps", "readout", "grid", "lessons", "eyes", "picture_batch", "shift", "jitter", "pixel_noise"),
+    *("maps", "readout", "grid", "lessons", "eyes", "picture_batch", "shift", "jitter", "composed", "pixel_noise"),
     *("encoder_learning_rate", "picture_memory"),
 )
 _TRAINED_AXES = ("C", "strategy", "draw", "updates")  # axes that are training options

@@ -41,6 +41,7 @@ class TrainingData:
     left_out: dict[str, int]  # episodes that have no reward, by reason
     arrived: npt.NDArray[np.bool_]  # whether each piece reached its goal, the last one or one in passing
     places: npt.NDArray[np.float32] | None = None  # position at each step and at the end of its episode, deviation 1
+    rests: FloatArray | None = None  # for each piece the action from its end to its recorded goal; zero where unknown
     picture_rows: IntArray | None = None  # where the picture of each step lies in a store of them
 
     def facts(self) -> dict[str, Any]:
@@ -135,6 +136,7 @@ def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> Trai
         left_out=left_out,
         arrived=np.insert(arrays.terminated[keep], places, True),
         places=_places(arrays, rows),
+        rests=np.insert(_rests(arrays)[keep], places, 0.0, axis=0),
         picture_rows=None if pictures is None else pictures[rows],
     )
     for name in ("observations", "actions", "rewards", "final_observations"):
@@ -153,6 +155,25 @@ def _places(arrays: EpisodeArrays, rows: BoolArray) -> npt.NDArray[np.float32] |
         return None
     scaled: npt.NDArray[np.float32] = ((both - both.mean(axis=0)) / max(float(both.std()), 1e-12)).astype(np.float32)
     return scaled
+
+
+def _rests(arrays: EpisodeArrays) -> FloatArray:
+    """Return for each episode the action that would lead from its end to its recorded goal.
+
+    Routines stop as soon as they are within the threshold, always on the side from which they come. How far an action
+    moves is what all episodes, each from its start to its end, have in common.
+    """
+    rests = np.zeros((len(arrays), arrays.actions.shape[1]))
+    track = make_track(arrays)
+    if track is None or track.source != "positions" or track.finals.shape[1] != rests.shape[1]:
+        return rests
+    known = np.isfinite(arrays.goals).all(axis=1) & arrays.terminated
+    starts = arrays.offsets[:-1]
+    whole = arrays.final_positions - arrays.positions[starts]
+    motion, *_ = np.linalg.lstsq(np.add.reduceat(arrays.actions, starts), whole, rcond=None)
+    if known.any() and np.linalg.matrix_rank(motion) == len(motion):
+        rests[known] = np.linalg.solve(motion.T, (arrays.goals - arrays.final_positions)[known].T).T
+    return rests
 
 
 def _cuts(observations: npt.NDArray[np.float32], ends: IntArray, action_size: int) -> IntArray:

@@ -88,6 +88,7 @@ class TrainingOptions:
     eyes: str = _option("", "Hash of the model whose encoder is taken instead of lessons; `lift train --eyes` sets it.")
     jitter: float = 0.0
     shift: int = 0
+    composed: float = 0.0
     pixel_noise: float = _option(0.02, "Deviation of noise on pixels; from black to white is 2.", low=0, high=1)
     encoder_learning_rate: float = _option(3e-3, "Learning rate of the encoder of pictures.", above=0)
     picture_memory: int = _option(
@@ -114,7 +115,12 @@ class TrainingOptions:
     @property
     def aims_far(self) -> bool:
         """Whether actions of shortcuts beyond the ball are imitated."""
-        return self.anchor_to == "far" and (self.anchor > 0 or self.algorithm == "clone")
+        return self.anchor_to in ("far", "goal") and (self.anchor > 0 or self.algorithm == "clone")
+
+    @property
+    def aims_at_goals(self) -> bool:
+        """Whether ways lead on to recorded goals from where episodes ended."""
+        return self.anchor_to == "goal"
 
     def total_updates(self, *, pictures: bool) -> int:
         """Return how many updates make a whole training, of runs with pictures that are learned from or without."""

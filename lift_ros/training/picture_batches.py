@@ -10,6 +10,7 @@ import numpy as np
 
 from lift_ros.array_types import Float32Array, IntArray, Picture
 from lift_ros.policies.preprocessing import Preprocessing
+from lift_ros.training.compositions import Composition, compose
 from lift_ros.training.options import TrainingOptions
 
 _BLOCK = 256  # pictures that are encoded at once where all are
@@ -53,13 +54,19 @@ class PictureBatches:
         """
         return self._rows[starts], self._rows[starts + offsets - 1] + 1
 
-    def before(self, starts: IntArray, rng: np.random.Generator) -> Float32Array:
-        """Return what was seen at these steps, changed at random."""
-        return self._changed(self._rows[starts], rng)
+    def before(
+        self, starts: IntArray, rng: np.random.Generator, composition: Composition | None = None
+    ) -> Float32Array:
+        """Return what was seen at these steps, or would have been where it is composed, changed at random."""
+        kept = self._store.take(self._rows[starts])
+        if composition is not None:
+            goals, firsts = (self._store.take(self._rows[part]) for part in (composition.goals, composition.starts))
+            kept[composition.entries] = compose(goals, kept[composition.entries], firsts)
+        return self._changed(kept, rng)
 
     def after(self, starts: IntArray, offsets: IntArray, rng: np.random.Generator) -> Float32Array:
         """Return what was seen so many steps later, changed at random."""
-        return self._changed(self.rows(starts, offsets)[1], rng)
+        return self._changed(self._store.take(self.rows(starts, offsets)[1]), rng)
 
     def every(self) -> Iterator[Float32Array]:
         """Yield all pictures of the store as they are, in blocks."""
@@ -74,12 +81,12 @@ class PictureBatches:
             block = steps[begin : begin + _BLOCK]
             yield block, self.preprocessing.scaled(self._store.take(self._rows[block]))
 
-    def _changed(self, rows: IntArray, rng: np.random.Generator) -> Float32Array:
+    def _changed(self, kept: Picture, rng: np.random.Generator) -> Float32Array:
         """Return pictures that are lit otherwise, noisy and shifted, which mean the same.
 
         So networks learn from hundreds of pictures what things are, instead of the pictures by heart.
         """
-        kept, changes = self._store.take(rows), self._changes
+        changes = self._changes
         pictures = self.preprocessing.scaled(self._shifted(kept, rng) if changes.shift else kept)
         if changes.jitter:
             contrast, light = changes.jitter * rng.uniform(-1.0, 1.0, (2, len(pictures), 1, 1, 1)).astype(np.float32)

@@ -7,14 +7,14 @@ habits of the routine (while it moves along z, x and y are done) that it could t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from lift_ros.array_types import BoolArray, Float32Array
+from lift_ros.array_types import BoolArray, Float32Array, IntArray
 from lift_ros.errors import UserError
 from lift_ros.policies.coverage import fit_coverage
 from lift_ros.policies.encoder import EncoderPlan
@@ -23,6 +23,7 @@ from lift_ros.policies.model_file import Tensors
 from lift_ros.policies.preprocessing import Preprocessing
 from lift_ros.seeds import generator
 from lift_ros.shortcuts.sampler import ShortcutBatch
+from lift_ros.training.compositions import Composer, Composition
 from lift_ros.training.dense import Adam
 from lift_ros.training.encoder import TorchEncoder
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner, follow, rate_factor
@@ -59,14 +60,44 @@ def make_plan(options: TrainingOptions, preprocessing: Preprocessing, action_siz
     )
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What an encoder is to tell of each picture of a mini-batch."""
+
+    ways: Float32Array
+    known: Float32Array  # 0 where the way is not
+    places: Float32Array | None
+
+
 class Lesson:
     """What an encoder is taught at each step: the way that is left in units of λ, where it is known, and places."""
 
-    def __init__(self, ways: Float32Array, known: BoolArray, places: Float32Array | None) -> None:
-        self.ways, self.known = ways, known.astype(np.float32)
-        self.places = places  # of the plant and of the end of its episode, where positions are recorded
+    def __init__(
+        self, ways: Float32Array, known: BoolArray, places: Float32Array | None, composer: Composer | None = None
+    ) -> None:
+        self._ways, self._known = ways, known.astype(np.float32)
+        self._places = places  # of the plant and of the end of its episode, where positions are recorded
+        self._composer = composer
+        self.places_size = 0 if places is None else places.shape[1]
         # What the encoder passes on is divided by it, so that networks are given numbers around 1.
         self.scale = float(np.sqrt(np.mean(np.square(ways[known])))) if known.any() else 1.0
+
+    def compose(self, steps: IntArray, rng: np.random.Generator) -> Composition | None:
+        """Return which of these steps are shown with the goal of another episode; None where pictures stay as taken."""
+        return None if self._composer is None else self._composer.draw(steps, rng)
+
+    def answers(self, steps: IntArray, composition: Composition | None = None) -> Answers:
+        """Return what is to be told of the pictures of these steps."""
+        ways, known = self._ways[steps], self._known[steps]
+        places = None if self._places is None else self._places[steps]
+        if composition is not None:
+            entries, goals = composition.entries, composition.goals
+            # As far as the other goal was from the start, less what has been gone since.
+            ways[entries] += self._ways[goals] - self._ways[composition.starts]
+            if places is not None and self._places is not None:
+                half = self.places_size // 2
+                places[entries, half:] = self._places[goals, half:]
+        return Answers(ways, known, places)
 
 
 class PictureLearner(Learner):
@@ -94,9 +125,8 @@ class PictureLearner(Learner):
             self._encoder.take(_fitting_tensors(eyes, self.plan, pictures.preprocessing))
         elif not options.lessons:
             raise UserError("lessons is 0; allowed: at least 1, or a model whose encoder is taken (lift train --eyes)")
-        places = 0 if lesson.places is None else lesson.places.shape[1]
         # A readout of places that serves the lesson alone: a model file has no need of it.
-        self._tutor = torch.zeros(places, self.plan.features + 1)
+        self._tutor = torch.zeros(lesson.places_size, self.plan.features + 1)
         self._tutor_adam = Adam(self._tutor)
         self._inner = _inner_learner(options, self.plan.outputs + values_size, action_size, threads)
         self._adam = Adam(self._encoder.values)
@@ -164,8 +194,12 @@ class PictureLearner(Learner):
         # A stream of its own for each update, so that a resumed training draws the same.
         rng = generator(self._options.seed, "shifts", self._updates)
         values, tutor = (part.detach().requires_grad_() for part in (self._encoder.values, self._tutor))
-        features = self._encoder.features(torch.from_numpy(self._pictures.before(batch.starts, rng)), values)
-        loss = self._way_loss(self._encoder.read(features, values), batch) + self._place_loss(features, tutor, batch)
+        composition = self._lesson.compose(batch.starts, rng)
+        pictures = self._pictures.before(batch.starts, rng, composition)
+        answers = self._lesson.answers(batch.starts, composition)
+        features = self._encoder.features(torch.from_numpy(pictures), values)
+        loss = self._way_loss(self._encoder.read(features, values), answers)
+        loss = loss + _place_loss(features, tutor, answers)
         loss.backward()  # type: ignore[no-untyped-call]
         self._step(values, tutor)
         return {"seeing_loss": float(loss.detach())}
@@ -188,15 +222,15 @@ class PictureLearner(Learner):
         told = [self._encoder.read(self._encoder.features(block, self._average), self._average) for block in blocks]
         return torch.cat(told).numpy()
 
-    def _way_loss(self, seen: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
+    def _way_loss(self, seen: torch.Tensor, answers: Answers) -> torch.Tensor:
         """Return how far the encoder is off the way that is left.
 
         As an action, shortened onto the ball, errors count as for anchors, relative to its length; so that far ways
         are told apart, too, the whole of it counts besides, but not more than in proportion.
         """
-        lesson, floor = self._lesson, self._options.anchor_floor**2
-        ways, known = (torch.from_numpy(part[batch.starts]) for part in (lesson.ways, lesson.known))
-        told = lesson.scale * seen
+        floor = self._options.anchor_floor**2
+        ways, known = torch.from_numpy(answers.ways), torch.from_numpy(answers.known)
+        told = self._lesson.scale * seen
         lengths = told.norm(dim=1, keepdim=True) + 1e-6
         acted = told * torch.sqrt(torch.tanh(lengths.square())) / lengths
         aims = ways / ways.norm(dim=1, keepdim=True).clamp(min=1.0)
@@ -205,14 +239,6 @@ class PictureLearner(Learner):
         errors = errors + _WHOLE_WAY * functional.huber_loss(told, ways, reduction="none").sum(dim=1)
         loss: torch.Tensor = (known * errors).mean()
         return loss
-
-    def _place_loss(self, features: torch.Tensor, tutor: torch.Tensor, batch: ShortcutBatch) -> torch.Tensor:
-        """Return how badly places can be read from the features, which makes them features of things in sight."""
-        if self._lesson.places is None:
-            return torch.zeros(())
-        places = torch.from_numpy(self._lesson.places[batch.starts])
-        read = functional.linear(features, tutor[:, :-1], tutor[:, -1])
-        return _PLACES * (read - places).square().sum(dim=1).mean()
 
     @torch.no_grad()
     def _step(self, values: torch.Tensor, tutor: torch.Tensor) -> None:
@@ -223,6 +249,14 @@ class PictureLearner(Learner):
             if part.grad is not None and len(part):
                 adam.step(part.grad * min(1.0, _LONGEST_GRADIENT / (float(part.grad.norm()) + 1e-12)), rate)
         follow(self._average, self._encoder.values, options.actor_average, done + 1)
+
+
+def _place_loss(features: torch.Tensor, tutor: torch.Tensor, answers: Answers) -> torch.Tensor:
+    """Return how badly places can be read from the features, which makes them features of things in sight."""
+    if answers.places is None:
+        return torch.zeros(())
+    read = functional.linear(features, tutor[:, :-1], tutor[:, -1])
+    return _PLACES * (read - torch.from_numpy(answers.places)).square().sum(dim=1).mean()
 
 
 def _beside(seen: Float32Array, values: Float32Array) -> Float32Array:

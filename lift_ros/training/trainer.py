@@ -32,6 +32,7 @@ from lift_ros.shortcuts.motion import Motion, choose_motion
 from lift_ros.shortcuts.rule import PLAIN
 from lift_ros.shortcuts.sampler import ShortcutSampler
 from lift_ros.training.checkpoint import Progressed, checkpoint_path, load_checkpoint, save_checkpoint
+from lift_ros.training.compositions import Composer, require_one_start
 from lift_ros.training.data import TrainingData, held_out, make_data, make_track, with_picture_rows
 from lift_ros.training.learners import CloneLearner, CQLLearner, Learner
 from lift_ros.training.options import OURS, TrainingOptions
@@ -109,6 +110,8 @@ def train(
         for number, source in enumerate(sources)
     ]
     arrays = arrays.select(~spared)
+    if options.composed and preprocessing is not None:
+        require_one_start(arrays, action_radius)
     data = make_data(arrays, options.reward, sight)
     # Without shortcuts nothing is added up, so that it does not matter how.
     motion = choose_motion("linear" if options.strategy == PLAIN else options.motion, make_track(arrays))
@@ -185,6 +188,7 @@ class _Run:
             kappa=motion.kappa,
             episodes_first=options.draw == "episodes",
             far=options.aims_far,
+            rests=data.rests if options.aims_at_goals and motion.kappa == 0 else None,
             memory_limit_bytes=options.pairs_memory,
             seed=options.seed,
         )
@@ -194,7 +198,10 @@ class _Run:
         self._sizes = (data.observations.shape[1], data.actions.shape[1])
         torch.manual_seed(options.seed)
         known = np.repeat(data.arrived, np.diff(data.offsets))
-        lesson = Lesson(self._sampler.ways_left() / np.float32(self._action_radius), known, data.places)
+        composer = None
+        if options.composed and data.picture_rows is not None:
+            composer = Composer(options.composed, data.offsets, data.picture_rows, data.arrived)
+        lesson = Lesson(self._sampler.ways_left() / np.float32(self._action_radius), known, data.places, composer)
         self._learner = _make_learner(options, self._inputs.size, self._sizes[1], threads, pictures, lesson, eyes)
         facts = data.facts()
         self._motion = motion

@@ -83,3 +83,19 @@ def test_plain_transitions_are_their_own_aims() -> None:
     arguments = (np.zeros((20, 2)), actions, distances(actions, np.array([1.0, 0.0])), [0, 20], [True])
     batch = ShortcutSampler(*arguments, action_radius=RADIUS, strategy="none", far=True).sample(10)
     assert np.array_equal(batch.aims, batch.actions)
+
+
+def test_aims_and_ways_lead_on_to_where_the_goal_is_known_to_be() -> None:
+    actions = walk((0, -0.05, 1.0))
+    arguments = (np.zeros((20, 2)), actions, distances(actions, np.array([1.05, 0.04])), [0, 20], [True])
+    rest = np.array([[-0.05, -0.04]])
+    plain, whole = (
+        ShortcutSampler(*arguments, action_radius=RADIUS, strategy="best", far=True, rests=rests)
+        for rests in (None, rest)
+    )
+    assert plain.ways_left()[[0, 19]] == pytest.approx(np.array([[-1.0, 0.0], [-0.05, 0.0]]), abs=1e-6)
+    assert whole.ways_left() == pytest.approx(plain.ways_left() + rest, abs=1e-6)
+    batch = whole.sample(200)
+    last = batch.aims[batch.starts == 19]
+    assert len(last) and last == pytest.approx(np.tile([-0.1, -0.04], (len(last), 1)), abs=1e-6)
+    assert np.array_equal(batch.actions, plain.sample(200).actions)  # what was done stays what was done

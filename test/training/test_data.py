@@ -56,9 +56,9 @@ def test_leaves_out_episodes_without_a_step() -> None:
     assert from_episodes(episodes).offsets.tolist() == [0, 4, 8]
 
 
-def two_goals(numbers: list[int]) -> Episode:
+def two_goals(numbers: list[int], seed: int = 0) -> Episode:
     """Return an episode of 2-dimensional actions whose steps approach the goals of these numbers."""
-    (episode,) = make_episodes(1, len(numbers))
+    (episode,) = make_episodes(1, len(numbers), seed=seed)
     for step, number in zip(episode.steps, numbers, strict=True):
         step.observation = np.concatenate([step.observation * (number == 0), step.observation])
     episode.final_observation = np.concatenate([np.zeros(2), episode.final_observation])
@@ -181,3 +181,42 @@ def test_a_share_of_the_episodes_is_held_out(episodes: int, share: float, count:
 def test_the_seed_says_which_episodes_are_held_out() -> None:
     assert (held_out(100, 0.2, 3) == held_out(100, 0.2, 3)).all()
     assert (held_out(100, 0.2, 3) != held_out(100, 0.2, 4)).any()
+
+
+def with_goals(episodes: list[Episode], offset: np.ndarray) -> list[Episode]:
+    return [replace(episode, goal=episode.final_position + offset) for episode in episodes]
+
+
+def test_what_is_missing_to_recorded_goals_is_told_as_an_action() -> None:
+    offset = np.array([0.01, -0.02])
+    data = from_episodes(with_goals(make_episodes(count=3), offset))
+    assert data.rests is not None
+    assert data.rests[:2] == pytest.approx(np.tile(offset, (2, 1)))
+    assert not data.rests[2].any()  # it was cut off: what is missing there is no rest
+
+
+def test_a_plant_that_moves_half_as_far_needs_twice_the_action() -> None:
+    offset = np.array([0.01, -0.02])
+    episodes = with_goals(make_episodes(count=3), offset)
+    for episode in episodes:
+        episode.steps = [replace(step, action=2 * step.action) for step in episode.steps]
+    data = from_episodes(episodes)
+    assert data.rests is not None and data.rests[0] == pytest.approx(2 * offset)
+
+
+def test_without_recorded_goals_or_positions_nothing_is_missing() -> None:
+    unknown = from_episodes(make_episodes(count=3)).rests
+    nowhere = [
+        replace(episode, steps=[replace(step, position=np.empty(0)) for step in episode.steps],
+                final_position=np.empty(0), goal=np.empty(0))
+        for episode in make_episodes(count=3)
+    ]  # fmt: skip
+    found = from_episodes(nowhere).rests
+    assert unknown is not None and found is not None and not unknown.any() and not found.any()
+
+
+def test_an_earlier_goal_in_passing_misses_nothing() -> None:
+    offset = np.array([0.03, 0.0])
+    data = from_episodes(with_goals([two_goals([0, 0, 1, 1, 1]), two_goals([0, 1], seed=1)], offset))
+    assert data.rests is not None and data.offsets.tolist() == [0, 2, 5, 6, 7]
+    assert not data.rests[::2].any() and data.rests[1::2] == pytest.approx(np.tile(offset, (2, 1)))
