@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.qos import QoSProfile
 
 import lift_ros.msg as msg
 from lift_ros.collection.records import Step
@@ -13,6 +12,7 @@ from lift_ros.graph import qos
 from lift_ros.graph.run_watch import Report, RunWatch
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, with_run
 from lift_ros.nodes.base import LiftNode
+from lift_ros.nodes.glance import Glance
 from lift_ros.nodes.senders import RECORDS
 
 
@@ -25,9 +25,14 @@ class WatchingNode(LiftNode):
         self.listen(msg.Episode, qos.EPISODE, with_run("Episode", decode_episode), self._on_episode, roles=RECORDS)
         self.create_subscription(DiagnosticArray, qos.DIAGNOSTICS, self._on_diagnostics, qos.VIEW)
 
-    def listen_to_steps(self, profile: QoSProfile = qos.LOOP) -> Any:
-        """Listen to single steps, too; returns the subscription."""
-        return self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, profile, RECORDS)
+    def listen_to_steps(self) -> None:
+        """Listen to single steps, too."""
+        self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, roles=RECORDS)
+
+    def glance_at_steps(self) -> Glance:
+        """Listen to single steps, too, but only when the one that is returned is told to look."""
+        receive = self.receiver(qos.STEP, with_run("Step", decode_step), self._on_step, RECORDS)
+        return Glance(self, msg.Step, qos.STEP, receive, qos.GLANCE)
 
     def step_made(self, step: Step) -> None:
         """Take a step that is no repetition; subclasses that show single steps say how."""
