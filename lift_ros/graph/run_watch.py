@@ -75,5 +75,5 @@ class RunWatch:
             self._step_times.popleft()
         self._seen.steps_per_second = len(self._step_times) / RATE_WINDOW_S
         troubles = {node: report.sentence for node, report in self.reports.items() if not report.is_well}
-        self._seen.trouble = "; ".join(f"{node}: {sentence}" for node, sentence in troubles.items())
+        self._seen.trouble = " · ".join(f"{node}: {sentence}" for node, sentence in troubles.items())
         return self._seen
