@@ -33,12 +33,11 @@ def test_a_scenario_overrides_the_preset_and_changes_override_both() -> None:
 
 def test_no_shipped_scenario_chooses_for_training() -> None:
     for scenario in map(load_scenario, scenario_names()):
-        # What counts in a picture is a fact of the plant, and so is whether places and goals are seen together, and on
-        # a rig how soon its pictures are understood.
-        facts = {name: scenario.training[name] for name in ("shift", "jitter", "anchor_to")}
-        assert any(facts.values()) <= (scenario.plant.kind.startswith("fetch") and scenario.model_sight.image)
-        if scenario.is_real and scenario.model_sight.image:
-            facts["lessons"] = scenario.training["lessons"]
+        # What counts in a picture is a fact of the plant, and so is whether all episodes begin at one place, where
+        # routines stop, and how soon pictures are understood.
+        facts = {name: scenario.training[name] for name in ("shift", "jitter", "composed", "anchor_to", "lessons")}
+        is_fetch = scenario.plant.kind.startswith("fetch")
+        assert any(facts.values()) <= (scenario.model_sight.image and (is_fetch or scenario.is_real))
         usual = preset("fast").replaced({name: value for name, value in facts.items() if value is not None})
         assert preset("fast", scenario) == usual
 
@@ -49,6 +48,7 @@ def test_no_shipped_scenario_chooses_for_training() -> None:
         ({}, True),
         ({"anchor": 0.0}, False),
         ({"anchor_to": "drawn"}, False),
+        ({"anchor_to": "goal"}, True),
         ({"anchor": 0, "algorithm": "clone"}, True),
     ],
 )
