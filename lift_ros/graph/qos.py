@@ -11,6 +11,7 @@ QUERY = "query"
 PROPOSAL = "proposal"
 COMMAND = "command"
 STEP = "step"
+GLIMPSE = "glimpse"  # single steps for viewers
 EPISODE = "episode"
 MODEL = "model"
 RECEIPT = "receipt"
@@ -47,4 +48,4 @@ EMERGENCY = quality(10)
 LATCHED = quality(1, latched=True)
 # For eyes only: a viewer that cannot keep up must not hold anybody up.
 VIEW = quality(10)
-GLANCE = quality(1000, reliable=False)  # nobody waits for it and nothing is sent again
+GLANCE = quality(100, reliable=False)  # nobody waits for it and nothing is sent again

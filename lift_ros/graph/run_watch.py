@@ -31,7 +31,8 @@ class RunWatch:
         self.reports: dict[str, Report] = {}  # by the name of the node
         self._clock = clock
         self._seen = RunStatus()
-        self._step_times: deque[float] = deque()
+        self._paces: deque[tuple[float, int]] = deque()  # when how many steps were made since the last entry
+        self._counted = -1  # steps of the episode under way that are in them; below zero before anything was heard
         self._steps_of_ended = 0
 
     def heed_step(self, step: Step) -> bool:
@@ -39,13 +40,14 @@ class RunWatch:
         seen = self._seen
         if (step.episode, step.index) <= (seen.episode, seen.step) and seen.steps_done:
             return False
+        if step.episode >= seen.episodes_done:  # else its end was heard first
+            self._count(step.episode, step.index + 1)
         seen.episode, seen.step = step.episode, step.index
         seen.steps_done += 1
         seen.augmented_steps += step.source == Source.AUGMENTOR
         seen.model = step.model_hash or seen.model
         if step.reward == step.reward:
             seen.distances = [*seen.distances, -step.reward][-DISTANCES_KEPT:]
-        self._step_times.append(self._clock())
         return True
 
     def heed_end(self, end: EpisodeEnd) -> bool:
@@ -53,6 +55,8 @@ class RunWatch:
         seen = self._seen
         if end.episode.index < seen.episodes_done:
             return False
+        self._count(end.episode.index, end.steps)
+        self._counted = 0
         seen.episodes_done = end.episode.index + 1  # those before anybody listened count, too
         seen.episodes_seen += 1
         seen.episodes_reached += end.episode.outcome == Outcome.REACHED
@@ -68,12 +72,21 @@ class RunWatch:
         if node == "arbiter":
             self._seen.guard = report.values.get("guard", "")
 
+    def _count(self, episode: int, steps: int) -> None:
+        """Note how many steps of an episode were made, of which not each may have been heard."""
+        if self._counted < 0:
+            self._counted = max(0, steps - 1)  # whoever comes late does not count what was before
+        elif episode != self._seen.episode and self._seen.episode >= self._seen.episodes_done:
+            self._counted = 0  # the end of the one before was not heard
+        self._paces.append((self._clock(), max(0, steps - self._counted)))
+        self._counted = max(self._counted, steps)
+
     def status(self) -> RunStatus:
         """Return how the run goes at this moment."""
         now = self._clock()
-        while self._step_times and now - self._step_times[0] > RATE_WINDOW_S:
-            self._step_times.popleft()
-        self._seen.steps_per_second = len(self._step_times) / RATE_WINDOW_S
+        while self._paces and now - self._paces[0][0] > RATE_WINDOW_S:
+            self._paces.popleft()
+        self._seen.steps_per_second = sum(count for _, count in self._paces) / RATE_WINDOW_S
         troubles = {node: report.sentence for node, report in self.reports.items() if not report.is_well}
         self._seen.trouble = " · ".join(f"{node}: {sentence}" for node, sentence in troubles.items())
         return self._seen

@@ -149,25 +149,26 @@ class LiftNode(Node):
 
         With `roles` the same becomes of messages from strangers: whoever has a role first keeps it until it is gone.
         """
-        receive = self.receiver(topic, decode, handle, roles)
-        callback = (lambda data: receive(data, None)) if roles is None else with_sender(receive)
-        return self.create_subscription(kind, topic, callback, profile, raw=True)
 
-    def receiver(
-        self, topic: str, decode: Callable[[bytes], Any], handle: Callable[[Any], None], roles: Roles | None
-    ) -> Callable[[bytes, Any], None]:
-        """Return what takes the bytes of a message and what is known of its sender, and does what `listen` says."""
-
-        def receive(data: bytes, info: Any) -> None:
-            try:
-                content = decode(data)
-            except MessageError as error:
-                self.drop(f"malformed {topic}", str(error))
-                return
-            if content is not None and (roles is None or self._heeds(topic, content, info, roles)):
+        def receive(data: bytes) -> None:
+            content = read(data)
+            if content is not None:
                 handle(content)
 
-        return receive
+        def receive_from(data: bytes, info: Any) -> None:
+            content = read(data)
+            if content is not None and self._heeds(topic, content, info, roles or Roles()):
+                handle(content)
+
+        def read(data: bytes) -> Any:
+            try:
+                return decode(data)
+            except MessageError as error:
+                self.drop(f"malformed {topic}", str(error))
+                return None
+
+        callback = receive if roles is None else with_sender(receive_from)
+        return self.create_subscription(kind, topic, callback, profile, raw=True)
 
     def _heeds(self, topic: str, content: Any, info: Any, roles: Roles) -> bool:
         role, graph = roles.of(content), self._values.get("graph", "")

@@ -34,7 +34,6 @@ from lift_ros.messages import MessageError
 from lift_ros.messages.pictures import image_array
 from lift_ros.messages.records import EpisodeEnd, encode_model
 from lift_ros.nodes.diagnostics import Status
-from lift_ros.nodes.glance import Glance
 from lift_ros.nodes.watching import WatchingNode
 from lift_ros.page.live import EpisodeRow, LiveRun, PlantWords
 from lift_ros.policies.learned import load_model
@@ -44,7 +43,6 @@ NICENESS = 5  # the loop comes first, but training (10) comes after an emergency
 SETTINGS = ("mode", "p", "budget")
 REPORT_SECONDS = 0.25
 LOOK_SECONDS = 0.5  # so often it is looked whether a browser is open
-GLANCE_SECONDS = 0.2  # so often what has happened since is taken; charts are drawn a little less often
 ANSWER_SECONDS = 3.0
 HOLD_SECONDS = 1.0
 PICTURE_SECONDS = 0.09  # a little less than what browsers are shown
@@ -63,15 +61,13 @@ class PageNode(WatchingNode):
         super().__init__(**options)
         self._run = LiveRun(PlantWords.of(load_scenario(self.value("scenario"))), self.value("run"))
         self.desk = Desk(self)
-        self._steps: Glance | None = None  # while somebody looks, and so is the other one
-        self._pictures: Any = None
+        self._views: list[Any] = []  # subscriptions, while somebody looks
         self._shown_at = self._ended_at = 0.0
         self._server = self._make_server()
         self.create_subscription(ParameterEvent, "/parameter_events", self._on_parameters, qos_profile_parameter_events)
         self.desk.ask_settings(self._run.set_to)
         self.every(REPORT_SECONDS, lambda: self._run.heard(self.watch.status(), self.watch.reports))
         self.every(LOOK_SECONDS, self._look)
-        self.every(GLANCE_SECONDS, self._glance)
         self._server.start()
         self.get_logger().info(f"the page is at {self._server.address.url(self._server.token)}")
         self.set_status(Status.SERVING)
@@ -98,8 +94,6 @@ class PageNode(WatchingNode):
     def close(self) -> None:
         """Serve no more."""
         self._server.close()
-        if self._steps is not None:
-            self._steps.close()
 
     def _make_server(self) -> Any:
         from lift_ros.page.operator_page import declare_operator_page
@@ -132,18 +126,14 @@ class PageNode(WatchingNode):
                 self.desk.ask_settings(self._run.set_to)
 
     def _look(self) -> None:
-        """Listen to steps and pictures only while somebody looks: each listener costs the loop a little."""
-        if self._run.lookers and self._steps is None:
-            self._pictures = self.create_subscription(Image, qos.IMAGE, self._on_picture, qos.VIEW, raw=True)
-            self._steps = self.glance_at_steps()
-        elif not self._run.lookers and self._steps is not None:
-            self.destroy_subscription(self._pictures)
-            self._steps.close()
-            self._steps = None
-
-    def _glance(self) -> None:
-        if self._steps is not None:
-            self._steps.look()
+        """Listen to glimpses and pictures only while somebody looks: then alone they are sent."""
+        if self._run.lookers and not self._views:
+            picture = self.create_subscription(Image, qos.IMAGE, self._on_picture, qos.VIEW, raw=True)
+            self._views = [picture, self.listen_to_glimpses()]
+        elif not self._run.lookers and self._views:
+            for view in self._views:
+                self.destroy_subscription(view)
+            self._views = []
 
     def _on_picture(self, data: bytes) -> None:
         now = time.monotonic()

@@ -30,6 +30,7 @@ from lift_ros.messages.records import (
 from lift_ros.nodes.base import LiftNode
 from lift_ros.nodes.diagnostics import Status
 from lift_ros.nodes.further_topics import FurtherTopics
+from lift_ros.nodes.glimpses import PERIOD, Glimpses
 from lift_ros.nodes.markers import PlantFrame, trajectory_markers
 from lift_ros.nodes.senders import RECORDS
 
@@ -89,6 +90,7 @@ class Recorder(LiftNode):
         self._receipts = self.create_publisher(msg.Receipt, qos.RECEIPT, qos.LOOP)
         self._ready = self.create_publisher(msg.Receipt, qos.READY, qos.LATCHED)
         self._markers = self.create_publisher(MarkerArray, qos.MARKERS, qos.VIEW)
+        self._glimpses = Glimpses(self)
         self._frame = PlantFrame(self)
         self._writer: RunWriter | None = None
         self._open(self.make_token())
@@ -101,6 +103,7 @@ class Recorder(LiftNode):
         self.every(LOOK_SECONDS, self._further.look)
         self.every(RETRY_SECONDS, self._retry)
         self.every(self.value("markers_period"), self._draw)
+        self.every(PERIOD, self._glimpses.publish)
 
     # --- the run ---------------------------------------------------------------------------------------------------
 
@@ -177,6 +180,7 @@ class Recorder(LiftNode):
     def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
         writer.write_step(step, data)
         self._steps.append((step, data))
+        self._glimpses.add(data)
         self._confirm(Receipt(step.episode, step.index, run=self._run))
         self.diagnostics.count("steps")
         self.diagnostics.latency("write", time.monotonic_ns() - received_ns)

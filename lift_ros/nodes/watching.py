@@ -12,7 +12,6 @@ from lift_ros.graph import qos
 from lift_ros.graph.run_watch import Report, RunWatch
 from lift_ros.messages.records import EpisodeEnd, decode_episode, decode_step, with_run
 from lift_ros.nodes.base import LiftNode
-from lift_ros.nodes.glance import Glance
 from lift_ros.nodes.senders import RECORDS
 
 
@@ -29,10 +28,9 @@ class WatchingNode(LiftNode):
         """Listen to single steps, too."""
         self.listen(msg.Step, qos.STEP, with_run("Step", decode_step), self._on_step, roles=RECORDS)
 
-    def glance_at_steps(self) -> Glance:
-        """Listen to single steps, too, but only when the one that is returned is told to look."""
-        receive = self.receiver(qos.STEP, with_run("Step", decode_step), self._on_step, RECORDS)
-        return Glance(self, msg.Step, qos.STEP, receive, qos.GLANCE)
+    def listen_to_glimpses(self) -> Any:
+        """Listen to as many steps as one can see; returns the subscription."""
+        return self.listen(msg.Step, qos.GLIMPSE, with_run("Step", decode_step), self._on_step, qos.GLANCE, RECORDS)
 
     def step_made(self, step: Step) -> None:
         """Take a step that is no repetition; subclasses that show single steps say how."""

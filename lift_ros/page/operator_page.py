@@ -23,8 +23,8 @@ from lift_ros.page.pictures import data_url
 from lift_ros.page.rows import episode_table, table_row
 
 PICTURE_SECONDS = 0.1
-CHART_SECONDS = 0.25
-TABLE_SECONDS = 1.0
+CHART_SECONDS = 0.4
+TABLE_SECONDS = 2.0
 ROWS_SHOWN = 100
 STOPPED, FAULT, PAUSED, WAITING = "EMERGENCY_STOP", "FAULT", "PAUSED", "WAITING_FOR_START"
 MODES = {

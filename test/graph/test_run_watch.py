@@ -44,6 +44,46 @@ def test_rate_is_that_of_the_last_moments() -> None:
     assert watch.status().augmented_steps == 10
 
 
+def made(watch: RunWatch) -> float:
+    """Return how many steps it reckons with in the last moments."""
+    return watch.status().steps_per_second * RATE_WINDOW_S
+
+
+def test_steps_that_were_not_heard_count_in_the_rate() -> None:
+    watch = RunWatch(clock=lambda: 0.0)
+    watch.heed_step(step(0, 0))
+    watch.heed_step(step(0, 9))
+    assert made(watch) == 10
+    watch.heed_end(end(0, 12))
+    assert made(watch) == 12
+    watch.heed_end(end(1, 5))  # none of its steps was heard
+    assert made(watch) == 17
+    watch.heed_step(step(2, 3))
+    assert made(watch) == 21
+    watch.heed_step(step(3, 0))  # the end of the one before was not heard
+    assert made(watch) == 22
+
+
+def test_steps_that_are_heard_behind_the_end_count_once() -> None:
+    watch = RunWatch(clock=lambda: 0.0)
+    watch.heed_step(step(0, 0))
+    watch.heed_end(end(0, 6))
+    assert watch.heed_step(step(0, 5))
+    watch.heed_step(step(1, 1))
+    assert made(watch) == 8
+
+
+def test_whoever_comes_late_does_not_count_what_was_before() -> None:
+    watch = RunWatch(clock=lambda: 0.0)
+    watch.heed_step(step(7, 800))
+    watch.heed_step(step(7, 801))
+    assert made(watch) == 2
+    late = RunWatch(clock=lambda: 0.0)
+    late.heed_end(end(7, 900))
+    late.heed_step(step(8, 4))
+    assert made(late) == 6
+
+
 def test_troubles_are_named_until_they_are_over() -> None:
     watch = RunWatch()
     watch.heed_report("plant", Report(is_well=False, sentence="It is stuck."))

@@ -19,7 +19,7 @@ pytest.importorskip("pymmcore", reason="pip install 'lift_ros[micromanager]', wh
 PLANTS = ("positioning_simulator", "fetch_simulator", "loopback_hardware", "rig")
 NODES = (*PLANTS, *(role for role in ROLES if role != PLANT))
 Names = dict[str, set[str]]
-ONLY_WHILE_LOOKED_AT = {"page": ["image", "step"]}  # heard while a browser is open, and then not any more
+ONLY_WHILE_LOOKED_AT = {"page": ["image", "glimpse"]}  # heard while a browser is open, and then not any more
 
 
 @pytest.fixture(scope="module")
