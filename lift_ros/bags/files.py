@@ -17,6 +17,7 @@ from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.messages.definitions import full_definition, type_hash, type_name
 
 JOURNAL_SUFFIX = ".active"
+PARTS = ".parts"  # folder of a run in which other processes write what it takes over
 _NAME = re.compile(r"_(\d{6,10})(_tail\d*)?\.mcap(\.active)?$")
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}
 # As the arbiter offers both topics.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from lift_ros.bags.faults import BagError, DiskFull, EpisodeError
 from lift_ros.bags.files import (
     JOURNAL_SUFFIX,
     NAMESPACE,
+    PARTS,
     RunLock,
     file_name,
     known_as,
@@ -23,7 +25,7 @@ from lift_ros.bags.files import (
     sync_directory,
     topics_of,
 )
-from lift_ros.bags.journal import Journal
+from lift_ros.bags.journal import FileSummary, Journal
 from lift_ros.bags.mcap_records import RecordedTopic
 from lift_ros.bags.metadata import FILE_NAME, RunMetadata, records_of, summarise_file
 from lift_ros.bags.reader import RunReader
@@ -119,14 +121,17 @@ class RunWriter:
         # first error is the one to report.
         self._release()
         with contextlib.suppress(UserError):
-            RunWriter(
-                self.path,
-                self._given_facts,
-                sync=self._sync,
-                reserve=self._reserve,
-                namespace=self._namespace,
-                compression=self._compression,
-            ).close()
+            RunWriter(self.path, self._given_facts, **self.settings).close()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments with which another writer writes as this one does."""
+        return {
+            "sync": self._sync,
+            "reserve": self._reserve,
+            "namespace": self._namespace,
+            "compression": self._compression,
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -187,6 +192,22 @@ class RunWriter:
         """Write a whole episode."""
         self.finish_episode(episode)
 
+    def take_file(self, file: Path, summary: FileSummary, episode: Episode, sizes: Sizes | None) -> None:
+        """Take over a finished file that holds this one episode; `sizes` are those of its steps."""
+        if self._episodes_per_file != 1:
+            raise UserError(f"episodes_per_file is {self._episodes_per_file}; files of one episode need 1.")
+        if episode.index != self.next_episode or self._tally.steps:
+            self._refuse(f"the run expects episode {self.next_episode}, step {self._tally.steps}", episode.index, 0)
+        if sizes is not None and self._sizes not in (None, sizes):
+            self._refuse(f"it has {sizes} and those before have {self._sizes}", episode.index, remedy=_ONE_SIZE)
+        name = file_name(self.path, episode.index)
+        with self._failures("the episode cannot be taken over"):
+            file.rename(self.path / name)
+            self._metadata.add(replace(summary, name=name))
+            self._sizes = self._sizes or sizes
+            self.next_episode += 1
+            self._finish_file()
+
     def write_other(self, topic: RecordedTopic, data: bytes, time_ns: int) -> None:
         """Record a message of another topic along."""
         if topic.name in (self._step_topic.name, self._episode_topic.name) or known_as(topic) is not None:
@@ -209,6 +230,7 @@ class RunWriter:
                 self._finish_file()
         finally:
             self._release()
+            shutil.rmtree(self.path / PARTS, ignore_errors=True)
 
     def _release(self) -> None:
         if self._file is not None:
@@ -227,6 +249,7 @@ class RunWriter:
 
     def _begin(self, facts: dict[str, Any]) -> RunMetadata:
         """Take up the run as it lies on the disk and complete what a crash has left."""
+        shutil.rmtree(self.path / PARTS, ignore_errors=True)
         listing = list_run(self.path)
         known = (self.path / FILE_NAME).exists()
         metadata = RunMetadata(dict(facts))
@@ -299,9 +322,9 @@ class RunWriter:
             self._file = None
             if summary is not None:
                 self._metadata.add(summary)
-                if self._sync:
-                    sync_directory(self.path)
         if self._metadata.unsaved:
+            if self._sync:
+                sync_directory(self.path)
             self._metadata.save(self.path, sync=self._sync)
 
     def _write(self, topic: RecordedTopic, time_ns: int, data: Sequence[bytes | memoryview]) -> None:

@@ -14,7 +14,7 @@ from lift_ros.collection.arbiter import Arbiter
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.interruption import Interrupts
 from lift_ros.collection.records import Episode, Mode, Source
-from lift_ros.collection.workers import Workers
+from lift_ros.collection.workers import SENT, Filing, Workers
 from lift_ros.errors import UserError
 from lift_ros.policies.protocol import Policy, inform
 from lift_ros.positioning.problem import Problem
@@ -127,6 +127,7 @@ def collect(
     first: int = 0,
     processes: int = 1,
     on_episode: Callable[[Episode], None] | None = None,
+    filing: Filing | None = None,
     progress: bool = True,
     clock: Clock = time.time_ns,
 ) -> list[Episode]:
@@ -136,8 +137,9 @@ def collect(
     policies may be given as objects or as functions that make them; with several processes they are pickled. A
     scenario brings its logging policy and, unless `assist` is given, its settings of this mode. With a `guard` p and
     budget are what it allows after the episodes before, and episodes are made one after the other, whatever `processes`
-    says. `on_episode` is called with each episode as soon as it and all before it are finished. Ctrl-C raises
-    `CollectionInterrupted`, which holds the finished episodes.
+    says. `on_episode` is called with each episode as soon as it and all before it are finished. Where there are several
+    processes, `filing` has these put episodes away themselves, and is told of them instead of `on_episode`. Ctrl-C
+    raises `CollectionInterrupted`, which holds the finished episodes.
     """
     if episodes < 0:
         raise UserError(f"the number of episodes must be 0 or more, not {episodes}")
@@ -156,17 +158,17 @@ def collect(
     interrupts = Interrupts()
 
     def keep(episode: Episode) -> None:
-        if on_episode is not None:
+        if on_episode is not None and (filing is None or processes == 1):
             on_episode(episode)
         finished.append(episode)
         if guard is not None:
             guard.note(episode)
-        bar.advance(1, note=f"{len(episode.steps)} steps in the last")
+        bar.advance(1, note=f"{len(episode.steps)} steps in the last" if episode.steps else "")
 
     try:
         with Progress(episodes, "collecting", unit="episodes", enabled=progress) as bar, interrupts.installed():
             if processes > 1:
-                with interrupts.held(), closing(Workers(make_runner, processes)) as workers:
+                with interrupts.held(), closing(Workers(make_runner, processes, filing or SENT)) as workers:
                     for episode in workers.run(indices, lambda: interrupts.requested):
                         keep(episode)
             elif processes == 1:

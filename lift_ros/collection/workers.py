@@ -7,17 +7,32 @@ import multiprocessing
 import signal
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lift_ros.collection.interruption import sigint_blocked
-from lift_ros.collection.packed import PackedEpisode, pack, unpack
+from lift_ros.collection.packed import pack, unpack
 from lift_ros.collection.records import Episode
 from lift_ros.errors import UserError
 from lift_ros.processes import end_with_parent
 
+
+@dataclass(frozen=True)
+class Filing:
+    """How episodes leave the processes that make them.
+
+    `write` is sent to these; `adopt` is given here, in the order of episodes, what it has returned, and returns the
+    episode, or as much of it as it knows.
+    """
+
+    write: Callable[[Episode], Any]
+    adopt: Callable[[Any], Episode]
+
+
+SENT = Filing(pack, unpack)  # whole
 EpisodeRunner: TypeAlias = Callable[[int], Episode]
 JOIN_SECONDS = 10.0
 LOOKAHEAD = 8  # episodes per process that may be begun while a slow one before them is under way
@@ -27,13 +42,13 @@ class WorkerError(RuntimeError):
     """An episode failed in a worker; the text holds the worker's traceback."""
 
 
-def _serve(make_runner: Callable[[], EpisodeRunner], connection: Connection) -> None:
+def _serve(make_runner: Callable[[], EpisodeRunner], write: Callable[[Episode], Any], connection: Connection) -> None:
     """Run the episodes whose numbers arrive, until the connection is closed at the other end."""
     end_with_parent(signal.SIGKILL)  # also a routine that never returns
     try:
         runner = make_runner()
         while True:
-            connection.send(pack(runner(connection.recv())))
+            connection.send(write(runner(connection.recv())))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except UserError as error:
@@ -45,7 +60,8 @@ def _serve(make_runner: Callable[[], EpisodeRunner], connection: Connection) -> 
 class Workers:
     """Processes that each run one episode at a time; `make_runner` is pickled and called once in each of them."""
 
-    def __init__(self, make_runner: Callable[[], EpisodeRunner], count: int) -> None:
+    def __init__(self, make_runner: Callable[[], EpisodeRunner], count: int, filing: Filing = SENT) -> None:
+        self._adopt = filing.adopt
         context = multiprocessing.get_context("spawn")
         self._processes: list[BaseProcess] = []
         self._connections: list[Connection] = []
@@ -56,7 +72,7 @@ class Workers:
                 for _ in range(count):
                     ours, theirs = context.Pipe()
                     self._connections.append(ours)
-                    process = context.Process(target=_serve, args=(make_runner, theirs), daemon=True)
+                    process = context.Process(target=_serve, args=(make_runner, filing.write, theirs), daemon=True)
                     process.start()
                     self._processes.append(process)
                     theirs.close()
@@ -72,7 +88,7 @@ class Workers:
         """
         idle = list(self._connections)
         under_way: dict[Connection, int] = {}
-        finished: dict[int, Episode] = {}
+        finished: dict[int, Any] = {}
         wanted = upcoming = indices.start
         while wanted < indices.stop:
             ahead = min(indices.stop, wanted + LOOKAHEAD * len(self._connections))
@@ -84,7 +100,7 @@ class Workers:
                 under_way[connection] = upcoming
                 upcoming += 1
             if wanted in finished:
-                yield finished.pop(wanted)
+                yield self._adopt(finished.pop(wanted))
                 wanted += 1
             elif under_way:
                 for connection in [ready for ready in wait(list(under_way)) if isinstance(ready, Connection)]:
@@ -103,9 +119,9 @@ class Workers:
             process.join(JOIN_SECONDS)
 
 
-def _receive(connection: Connection) -> Episode:
+def _receive(connection: Connection) -> Any:
     try:
-        answer: PackedEpisode | Exception = connection.recv()
+        answer = connection.recv()
     except (EOFError, ConnectionResetError):
         raise WorkerError(
             "a worker process ended unexpectedly: it was killed, was short of memory, or could not import the script "
@@ -113,4 +129,4 @@ def _receive(connection: Connection) -> Episode:
         ) from None
     if isinstance(answer, Exception):
         raise answer
-    return unpack(answer)
+    return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +13,14 @@ import numpy as np
 
 from lift_ros.array_types import FloatArray
 from lift_ros.bags import RunWriter
+from lift_ros.bags.parts import Part, Parts, take_over
 from lift_ros.bags.reader import RunReader
 from lift_ros.bags.writer import check_continuation
 from lift_ros.collection.guard import Guard
 from lift_ros.collection.loop import CollectionInterrupted, collect
 from lift_ros.collection.plan import ON, CollectionPlan
-from lift_ros.collection.records import COMPRESSIONS, Episode
+from lift_ros.collection.records import COMPRESSIONS, Episode, Outcome
+from lift_ros.collection.workers import Filing
 from lift_ros.commands.collection_options import add_collection_options, check_collection_options, full_run
 from lift_ros.configuration import Key, check_value
 from lift_ros.console import print_error, print_warning
@@ -60,29 +63,38 @@ def run(arguments: argparse.Namespace) -> int:
     check_continuation(arguments.out, scenario)
     guard = _make_guard(plan, arguments.out)
     augmentor = _make_augmentor(plan, scenario) if augmented else None
-    finished: list[Episode] = []
+    collected: list[Collected] = []
 
     def add_episodes(writer: RunWriter, last: int, augmentor: Policy | None) -> None:
         """Collect the episodes before number `last`."""
         if guard is not None:
             guard.serve(getattr(augmentor, "hash", ""))
-        finished.extend(
-            collect(
-                partial(scenario.make_recorded_problem, arguments.images),
-                scenario.make_logging_policy,
-                augmentor,
-                episodes=last - writer.next_episode,
-                seed=arguments.seed,
-                p=plan.p,
-                budget=plan.budget,
-                mode=plan.mode,
-                assist=plan.assist,
-                guard=guard,
-                first=writer.next_episode,
-                processes=arguments.processes,
-                on_episode=writer.write_episode,
-                progress=not arguments.quiet,
-            )
+
+        def write(episode: Episode) -> None:
+            writer.write_episode(episode)
+            collected.append(Collected(episode.index, episode.outcome, len(episode.steps), episode.augmentations))
+
+        def adopt(part: Part) -> Episode:
+            episode = take_over(writer, part)
+            collected.append(Collected(episode.index, episode.outcome, part.steps, part.augmentations))
+            return episode
+
+        collect(
+            partial(scenario.make_recorded_problem, arguments.images),
+            scenario.make_logging_policy,
+            augmentor,
+            episodes=last - writer.next_episode,
+            seed=arguments.seed,
+            p=plan.p,
+            budget=plan.budget,
+            mode=plan.mode,
+            assist=plan.assist,
+            guard=guard,
+            first=writer.next_episode,
+            processes=arguments.processes,
+            on_episode=write,
+            filing=Filing(Parts(writer), adopt),
+            progress=not arguments.quiet,
         )
 
     try:
@@ -97,12 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
             if writer.next_episode < episodes:
                 augmentor = _learn(arguments, scenario, plan, augmentor) if plan.train_after else augmentor
                 add_episodes(writer, episodes, augmentor)
-    except CollectionInterrupted as interruption:
-        finished += interruption.episodes
-        print(f"{arguments.out}: {summarise(finished)}")
+    except CollectionInterrupted:
+        print(f"{arguments.out}: {summarise(collected)}")
         print_error("collect", f"interrupted; the same command adds the {episodes - writer.next_episode} missing ones")
         return 130
-    print(f"{arguments.out}: {summarise(finished)}")
+    print(f"{arguments.out}: {summarise(collected)}")
     if guard is not None:
         print(f"guard: {guard.decide(plan.mode, plan.p, plan.budget)}")
     return 0
@@ -129,7 +140,17 @@ class NothingYet:
         return np.empty(0)
 
 
-def summarise(episodes: Sequence[Episode]) -> str:
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What is told of an episode in the end."""
+
+    index: int
+    outcome: Outcome
+    steps: int
+    augmentations: int
+
+
+def summarise(episodes: Sequence[Collected]) -> str:
     """Return one line on what was collected."""
     if not episodes:
         return "no episode was finished"
@@ -137,7 +158,7 @@ def summarise(episodes: Sequence[Episode]) -> str:
     parts = [
         f"episodes {episodes[0].index} to {episodes[-1].index}",
         ", ".join(f"{count} {name}" for name, count in outcomes.most_common()),
-        f"{np.mean([len(episode.steps) for episode in episodes]):.1f} steps on average",
+        f"{np.mean([episode.steps for episode in episodes]):.1f} steps on average",
         f"of these {np.mean([episode.augmentations for episode in episodes]):.1f} by the augmentor",
     ]
     return "; ".join(parts)
