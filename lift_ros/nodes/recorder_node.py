@@ -180,7 +180,7 @@ class Recorder(LiftNode):
     def _write(self, writer: RunWriter, step: Step, data: bytes, received_ns: int) -> None:
         writer.write_step(step, data)
         self._steps.append((step, data))
-        self._glimpses.add(data)
+        self._glimpses.add(step, self._run)
         self._confirm(Receipt(step.episode, step.index, run=self._run))
         self.diagnostics.count("steps")
         self.diagnostics.latency("write", time.monotonic_ns() - received_ns)

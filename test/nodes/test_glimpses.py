@@ -9,10 +9,13 @@ from itertools import pairwise
 import pytest
 import rclpy
 from isolation import isolated, udp_alone
+from message_samples import make_step
 from rclpy.node import Node
 
 import lift_ros.msg as msg
+from lift_ros.collection.records import same
 from lift_ros.graph import qos
+from lift_ros.messages.records import decode_step, with_run
 from lift_ros.nodes.glimpses import MOST, Glimpses, thinned
 
 ENOUGH = 60.0
@@ -20,11 +23,11 @@ ENOUGH = 60.0
 
 @pytest.mark.parametrize("count", [0, 1, MOST, MOST + 1, 13, 1000])
 def test_few_steps_are_all_shown_and_many_are_spread_with_the_last_among_them(count: int) -> None:
-    steps = [str(number).encode() for number in range(count)]
+    steps = list(range(count))
     shown = thinned(steps, MOST)
-    assert len(shown) == min(count, MOST) and shown == sorted(set(shown), key=steps.index)
+    assert len(shown) == min(count, MOST) and shown == sorted(set(shown))
     assert shown[-1:] == steps[-1:]
-    gaps = {steps.index(after) - steps.index(before) for before, after in pairwise(shown)}
+    gaps = {after - before for before, after in pairwise(shown)}
     assert max(gaps, default=0) - min(gaps, default=0) <= 1
 
 
@@ -41,24 +44,25 @@ def room() -> Iterator[Node]:
 
 def test_only_what_comes_while_somebody_looks_is_shown(room: Node) -> None:
     glimpses = Glimpses(room)
-    glimpses.add(b"nobody sees this")
+    step = make_step()
+    glimpses.add(step, "nobody sees this")
     glimpses.publish()
     subscription = room.create_subscription(msg.Step, qos.GLIMPSE, lambda data: None, qos.GLANCE, raw=True)
     deadline = time.monotonic() + ENOUGH
     seen: list[bytes] = []
-    word = b"\x00\x01\x00\x00some step"
+    read = with_run("Step", decode_step)
     while not seen:
         assert time.monotonic() < deadline
-        glimpses.add(word)
+        glimpses.add(step, "run")
         glimpses.publish()
         time.sleep(0.02)
         with subscription.handle:
             while (taken := subscription.handle.take_message(msg.Step, True)) is not None:
                 seen.append(taken[0])
-    assert set(seen) == {word}
+    assert all(same(read(each)[0], step) and read(each)[1] == "run" for each in seen)
     room.destroy_subscription(subscription)
     while room.count_subscribers(qos.GLIMPSE):
         time.sleep(0.02)
     glimpses.publish()
-    glimpses.add(b"nobody sees this")
+    glimpses.add(step, "nobody sees this")
     assert glimpses._fresh == []

@@ -15,6 +15,7 @@ require_browser()
 PLANT = "positioning_simulator"
 ESCAPE = "\ue00c"
 SPACE = " "
+MARK = {"graph": "tested"}  # as `lift run` marks its nodes, so that they heed no others
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +24,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGraph]:
     with live_graph(tmp_path_factory.mktemp("page")) as graph:
         run = str(graph.folder / "run")
         (graph.folder / "models").mkdir()
-        scenario = {"scenario": "light-tunnel"}
+        scenario = {"scenario": "light-tunnel", **MARK}
         patient = {"logging_policy_deadline": 30.0, "plant_deadline": 30.0, "augmentor_deadline": 30.0}
         graph.start(PLANT, step_time=0.05, **scenario)
         graph.start("logging_policy", **scenario)
         graph.start("augmentor", model_folders=str(graph.folder / "models"), **scenario)
-        graph.start("recorder", run=run)
+        graph.start("recorder", run=run, **MARK)
         graph.start("arbiter", p=0.5, guard_enabled=False, **scenario, **patient)
         start_page(graph)
         graph.wait_for_steps()
@@ -38,7 +39,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveGraph]:
 def start_page(graph: LiveGraph) -> None:
     """Start the page's process, at a free port and after that always at the same."""
     folder = {"run": str(graph.folder / "run"), "model_folders": str(graph.folder / "models")}
-    graph.start("page", scenario="light-tunnel", address=url_of(graph)[7:-1] or "127.0.0.1:0", **folder)
+    address = url_of(graph)[7:-1] or "127.0.0.1:0"
+    graph.start("page", scenario="light-tunnel", address=address, **folder, **MARK)
     starts = len(urls_of(graph))
     graph.wait("the page", lambda: len(urls_of(graph)) > starts)
 
