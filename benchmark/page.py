@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ BROWSER_NICENESS = 19  # the operator's browser usually runs on a machine of its
 _ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
               "--disable-component-update", "--disable-sync", "--window-size=1280,900")  # fmt: skip
 NOBODY, SERVED, LOOKED_AT = "no page", "page, no browser", "page, one browser"
+ELSEWHERE = "page, a browser that is sent everything and draws nothing"  # as one on another machine
 Window = tuple[int, int, float]  # from and to [ns], and the seconds of a processor that the graph's nodes took
 
 
@@ -84,6 +86,32 @@ def open_browser(url: str) -> Iterator[Any]:
         driver.quit()
 
 
+@contextlib.contextmanager
+def asleep(driver: Any) -> Iterator[None]:
+    """Let the browser's processes rest; what they are sent waits for them."""
+    processes = descendants(driver.service.process.pid)
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def descendants(parent: int) -> list[int]:
+    """Return the processes that a process has started, and those that they have."""
+    children = defaultdict(list)
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = entry.read_text()
+            children[int(words.rpartition(")")[2].split()[1])].append(int(words.split(" ", 1)[0]))
+    found = [parent]
+    for process in found:
+        found += children[process]
+    return found[1:]
+
+
 def wait_for(until: Callable[[], Any]) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + ENOUGH
@@ -119,8 +147,10 @@ def take_turns(
         turn = {NOBODY: window()}
         with contextlib.closing(Page(folder, environment)) as page:
             turn[SERVED] = window()
-            with open_browser(page.url):
+            with open_browser(page.url) as driver:
                 turn[LOOKED_AT] = window()
+                with asleep(driver):
+                    turn[ELSEWHERE] = window()
         found.append(turn)
     return found
 
@@ -197,7 +227,7 @@ def report(turns: list[dict[str, Pace]], paced: list[dict[str, Pace]], latencies
 def table(turns: list[dict[str, Pace]]) -> str:
     """Return the paces of turns."""
     rows = []
-    for name in (NOBODY, SERVED, LOOKED_AT):
+    for name in (NOBODY, SERVED, ELSEWHERE, LOOKED_AT):
         rates = [turn[name].rate / turn[NOBODY].rate for turn in turns]
         works = [turn[name].work / turn[NOBODY].work for turn in turns]
         middle = float(np.median([turn[name].rate for turn in turns]))

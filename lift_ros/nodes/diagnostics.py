@@ -47,6 +47,8 @@ class Status(Enum):
     # recorder
     RECORDING = (_OK, "Steps and episodes are recorded.")
     RECORDING_FAILED = (_ERROR, "Recording has failed, so nothing more is confirmed.")
+    # page, monitor
+    WATCHING = (_OK, "What the graph does is shown.")
     # trainer
     WAITING_FOR_EPISODES = (_OK, "The trainer waits until enough episodes are recorded.")
     TRAINING = (_OK, "A model is being trained.")

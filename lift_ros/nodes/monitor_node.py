@@ -26,7 +26,7 @@ class Monitor(WatchingNode):
         super().__init__(**options)
         self.listen_to_steps()
         self.every(self.value("period"), self._print)
-        self.set_status(Status.SERVING)
+        self.set_status(Status.WATCHING)
 
     def finish(self) -> None:
         """Print the last state, which the period may not have reached."""

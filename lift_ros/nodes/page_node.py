@@ -70,7 +70,7 @@ class PageNode(WatchingNode):
         self.every(LOOK_SECONDS, self._look)
         self._server.start()
         self.get_logger().info(f"the page is at {self._server.address.url(self._server.token)}")
-        self.set_status(Status.SERVING)
+        self.set_status(Status.WATCHING)
         threading.Thread(target=self._list_recorded, name="earlier episodes", daemon=True).start()
 
     def step_made(self, step: Step) -> None:

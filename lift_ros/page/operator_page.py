@@ -24,6 +24,8 @@ from lift_ros.page.rows import episode_table, table_row
 
 PICTURE_SECONDS = 0.1
 CHART_SECONDS = 0.4
+# A loop that is quicker than eyes is drawn less often: what a browser beside it works, the loop misses.
+QUICK_RATE, QUICK_PAUSE = 300.0, 1.0  # [steps/s], [s] at least between two drawings
 TABLE_SECONDS = 2.0
 ROWS_SHOWN = 100
 STOPPED, FAULT, PAUSED, WAITING = "EMERGENCY_STOP", "FAULT", "PAUSED", "WAITING_FOR_START"
@@ -80,6 +82,11 @@ def refusal_of_mode(run: LiveRun, mode: str) -> str:
     return f"Mode {mode} needs {words}, which this graph does not have." if missing else ""
 
 
+def drawing_pause(run: LiveRun) -> float:
+    """Return for how many seconds charts stay at least as they were drawn."""
+    return QUICK_PAUSE if run.status.steps_per_second > QUICK_RATE else 0.0
+
+
 class OperatorPage:
     """One open browser."""
 
@@ -88,6 +95,7 @@ class OperatorPage:
         self._controls = controls
         self._seen: dict[str, dict[str, int]] = {}  # by what is refreshed, the versions that it shows
         self._models: list[str] = []
+        self._drawn_at = -math.inf
         add_look()
         self._add_header()
         with ui.element("main").classes("lift-grid"):
@@ -200,7 +208,8 @@ class OperatorPage:
             self._picture.update()
 
     def _refresh(self) -> None:
-        if self._is_new("trail", "trail"):
+        if time.monotonic() >= self._drawn_at + drawing_pause(self._run) and self._is_new("trail", "trail"):
+            self._drawn_at = time.monotonic()
             trail = self._run.trail()
             redraw(self._path, charts.trail_chart(trail, self._run.words))
             redraw(self._line, charts.trail_line(trail, self._run.words))

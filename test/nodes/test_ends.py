@@ -25,7 +25,7 @@ ALONE = {
     "trainer": "WAITING_FOR_EPISODES",
 }
 # Executables that cannot be tried without the library of an extra.
-NEEDED = {"arm_simulator": ("pinocchio", "READY"), "rig": ("pymmcore", "READY"), "page": ("nicegui", "SERVING")}
+NEEDED = {"arm_simulator": ("pinocchio", "READY"), "rig": ("pymmcore", "READY"), "page": ("nicegui", "WATCHING")}
 for executable, (library, status) in NEEDED.items():
     if importlib.util.find_spec(library) is not None:
         ALONE[executable] = status

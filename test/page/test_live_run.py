@@ -133,3 +133,10 @@ def test_means_are_compared_only_where_there_are_both() -> None:
 )
 def test_pictures_of_every_kind_are_shown(picture: np.ndarray, kind: str) -> None:
     assert data_url(picture).startswith(f"data:image/{kind};base64,")
+
+
+@pytest.mark.parametrize(("rate", "pause"), [(0.0, 0.0), (100.0, 0.0), (1500.0, page.QUICK_PAUSE)])
+def test_a_loop_that_is_quicker_than_eyes_is_drawn_less_often(rate: float, pause: float) -> None:
+    run = live()
+    run.status.steps_per_second = rate
+    assert page.drawing_pause(run) == pause
