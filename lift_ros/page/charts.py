@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from lift_ros.array_types import FloatArray
@@ -20,7 +21,8 @@ INK = "#7c8592"  # readable on light and on dark
 _GRID = "rgba(124,133,146,0.22)"
 _LAST = "#10b981"
 _SHORTCUT = "#22c55e"
-_PROPOSALS = ("#3b82f6", "#f59e0b", "#ec4899", "#8b5cf6", "#14b8a6")
+PROPOSES = {source: f"{name} proposes" for source, name in NAMES.items()}
+_OTHERS = ("#ec4899", "#8b5cf6", "#14b8a6")  # models that took no part
 _ALONE, _LIFTED = "routine alone", "with the augmentor"
 _DRAWN = 600  # points of a line at most: a screen has no more columns to show them
 _EPISODES = 400  # of the chart of steps: the latest
@@ -147,8 +149,10 @@ def episode_chart(
     for stop in stops:
         leg = line("shortcut", [here, places[stop]], _SHORTCUT, z=1)
         options["series"].append({**leg, "lineStyle": {"color": _SHORTCUT, "width": 1, "opacity": 0.6}})
-    for number_of_it, (name, action) in enumerate(arrows.items()):
-        colour = _PROPOSALS[number_of_it % len(_PROPOSALS)]
+    others = cycle(_OTHERS)
+    own = {PROPOSES[source]: colour for source, colour in COLOURS.items()}
+    for name, action in arrows.items():
+        colour = own.get(name) or next(others)
         leg = line(name, [here, on_paper(path[place] + action, place + 1)], colour, z=4)
         style = {"color": colour, "width": 3, "type": [6, 4]}
         options["series"].append({**leg, "lineStyle": style, "symbol": ["none", "arrow"], "showSymbol": True})

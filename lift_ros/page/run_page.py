@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from nicegui import app, ui
 
 from lift_ros.array_types import FloatArray
+from lift_ros.collection.records import Source
 from lift_ros.errors import UserError
 from lift_ros.page import charts
 from lift_ros.page.layout import add_look, add_theme_button, card, html_table, redraw
@@ -129,7 +130,10 @@ class RunPane:
             redraw(self._path, self._drawn(shown, place, {}, []))
             return
         step = shown.steps[place]
-        arrows = {"routine proposes": step.logging_proposal, "augmentor proposes": step.augmentor_proposal}
+        arrows = {
+            charts.PROPOSES[Source.LOGGING_POLICY]: step.logging_proposal,
+            charts.PROPOSES[Source.AUGMENTOR]: step.augmentor_proposal,
+        }
         misfits = []
         for model in self._models:
             try:

@@ -105,7 +105,7 @@ def test_shortcuts_are_those_of_algorithm_1(folder: Path) -> None:
 def test_charts_of_a_step_hold_proposals_shortcuts_and_goal(folder: Path) -> None:
     shown = RecordedRun(folder).episode(0)
     words = RecordedRun(folder).words
-    arrow = {"routine proposes": np.array([0.1, 0.0])}
+    arrow = {"routine proposes": np.array([0.1, 0.0]), "augmentor proposes": np.array([0.0, 0.1]), "a": np.ones(2)}
     options = charts.episode_chart(
         shown.path, [step.source for step in shown.steps], 2, words,
         known=True, goal=shown.goal, arrows=arrow, stops=[4, 5],
@@ -115,6 +115,10 @@ def test_charts_of_a_step_hold_proposals_shortcuts_and_goal(folder: Path) -> Non
     assert {"routine proposes", "here", "goal", "start"} <= set(names)
     arrow_drawn = next(series["data"] for series in options["series"] if series["name"] == "routine proposes")
     assert np.allclose(np.subtract(arrow_drawn[1], arrow_drawn[0]), [0.1, 0.0])
+    colours = {series["name"]: series["itemStyle"]["color"] for series in options["series"]}
+    assert colours["routine proposes"] == colours["routine"]
+    assert colours["augmentor proposes"] == colours["augmentor"]
+    assert colours["a"] not in (colours["routine"], colours["augmentor"])
     json.dumps(options, allow_nan=False)
     line = charts.episode_line(shown.distances, [step.observation for step in shown.steps], 2, words)
     assert line["series"][-1]["markLine"]["data"] == [{"xAxis": 2}]
