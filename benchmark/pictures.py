@@ -215,8 +215,9 @@ touch-and-place from 200. Methods that learn from the same episodes see with the
 processor time of one training in seconds.
 
 What the light tunnel's policies miss are contexts in which one polarizer stands at its end: the light depends on the
-difference of both angles, no picture shows the end, and half of each action is lost. What Fetch's policies with one
-view miss are runaways: walks start at one place and never pass their goal, so that none has seen a picture from there.
+difference of both angles, no picture shows the end, and half of each action is lost. What the policy of Fetch with one
+view misses (seed 1, 100 contexts, 14 missed, which chose nothing): nine times it stays 1 to 7 θ beside the goal, which
+one camera shows to 15 mm along its axis where θ is 20 mm, and five times it runs away.
 """
 
 
