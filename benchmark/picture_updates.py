@@ -79,13 +79,14 @@ def measure(*, quick: bool) -> str:
         "stock / (lesson + update)",
     )
     answers = markdown_table(("", "p50 [ms]", "p99 [ms]"), list(_answers(100 if quick else ANSWERS)))
+    drawing = _drawing(20 if quick else 500)
     return (
         f"One update of CQL from {SIDE}×{SIDE}×3 pictures with two critics and the same layers (16, 32 and 32 maps, "
         "64 features), both with two threads, sampling and random changes of pictures included. Ours takes as many "
         "lessons of the encoder as updates of actor and critics, which see each picture encoded once. "
         f"{load}\n\n{markdown_table(header, rows)}\n\n"
         f"One answer to one picture, preparing it included, on one thread:\n\n{answers}\n\n"
-        f"A step of {LOOP} that draws a {SIDE}×{SIDE} picture takes {_drawing(20 if quick else 500):.2f} ms (median).\n\n"
+        f"A step of {LOOP} that draws a {SIDE}×{SIDE} picture takes {drawing:.2f} ms (median).\n\n"
         f"The whole graph with {LOOP}, each step recorded with its picture:\n\n{_loop(2 if quick else 20)}"
     )
 
