@@ -28,7 +28,7 @@ class LineByLinePicker(TransitionPickerProtocol):  # type: ignore[misc]
             returns[step] = rewards[step] + GAMMA * returns[step + 1]
         found: list[tuple[int, Any]] = []
         action, length = np.zeros_like(episode.actions[0]), 0.0
-        for stop in range(index + 1, len(rewards)):
+        for stop in range(index + 1, len(rewards) + bool(episode.terminated)):
             action = action + episode.actions[stop - 1]
             length += float(np.linalg.norm(episode.actions[stop - 1]))
             pays = GAMMA * returns[stop] - returns[index] + rewards[stop - 1] >= C * length
@@ -38,13 +38,14 @@ class LineByLinePicker(TransitionPickerProtocol):  # type: ignore[misc]
         mass = gained - gained.min()
         share = mass / mass.sum() if mass.sum() > 0 else np.full(len(found), 1 / len(found))
         stop, action = found[self._rng.choice(len(found), p=share)]
+        ended = stop == len(rewards)
         return Transition(
             observation=episode.observations[index],
             action=action,
             reward=episode.rewards[stop - 1],
-            next_observation=episode.observations[stop],
-            next_action=episode.actions[stop],
-            terminal=0.0,
+            next_observation=np.zeros_like(episode.observations[0]) if ended else episode.observations[stop],
+            next_action=np.zeros_like(action) if ended else episode.actions[stop],
+            terminal=float(ended),
             interval=1,
             rewards_to_go=episode.rewards[index:],
         )
