@@ -19,6 +19,7 @@ from lift_ros.seeds import generator
 from lift_ros.shortcuts.motion import Track
 
 FEWEST_TO_SPLIT = 10  # episodes; of fewer none can be spared
+_SAME_MOVE = 0.01  # of a step, by which what is observed may change differently
 _PICTURE_ROW = "picture_row"  # column of arrays
 
 
@@ -124,11 +125,12 @@ def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> Trai
     places = np.searchsorted(ends, cuts, side="right")  # episodes that are cut; the pieces before their last come first
     observations, finals = (values[:, sight.entries] for values in (observations, arrays.final_observations[keep]))
     pictures = picture_rows(arrays)
+    offsets = np.concatenate([[0], np.sort(np.concatenate([cuts, ends]))]).astype(np.int64)
     data = TrainingData(
         observations=observations,
         actions=arrays.actions[rows],
         rewards=labels.rewards[rows],
-        offsets=np.concatenate([[0], np.sort(np.concatenate([cuts, ends]))]).astype(np.int64),
+        offsets=offsets,
         terminated=np.insert(arrays.terminated[keep], places, False),
         final_observations=np.insert(finals.astype(np.float32), places, observations[cuts], axis=0),
         episodes=int(keep.sum()),
@@ -136,7 +138,7 @@ def make_data(arrays: EpisodeArrays, reward: str, sight: Sight = VALUES) -> Trai
         left_out=left_out,
         arrived=np.insert(arrays.terminated[keep], places, True),
         places=_places(arrays, rows),
-        rests=np.insert(_rests(arrays)[keep], places, 0.0, axis=0),
+        rests=_rests(arrays, keep, cuts, offsets),
         picture_rows=None if pictures is None else pictures[rows],
     )
     for name in ("observations", "actions", "rewards", "final_observations"):
@@ -157,23 +159,53 @@ def _places(arrays: EpisodeArrays, rows: BoolArray) -> npt.NDArray[np.float32] |
     return scaled
 
 
-def _rests(arrays: EpisodeArrays) -> FloatArray:
-    """Return for each episode the action that would lead from its end to its recorded goal.
+def _rests(arrays: EpisodeArrays, keep: BoolArray, cuts: IntArray, offsets: IntArray) -> FloatArray:
+    """Return for each piece the action that would lead from its end to its goal; zero where nobody knows.
 
     Routines stop as soon as they are within the threshold, always on the side from which they come. How far an action
-    moves is what all episodes, each from its start to its end, have in common.
+    moves is what all episodes, each from its start to its end, have in common. `cuts` are the steps at which the next
+    of several goals begins, `offsets` those at which any piece does.
     """
-    rests = np.zeros((len(arrays), arrays.actions.shape[1]))
+    nothing = np.zeros((len(offsets) - 1, arrays.actions.shape[1]))
     track = make_track(arrays)
-    if track is None or track.source != "positions" or track.finals.shape[1] != rests.shape[1]:
-        return rests
-    known = np.isfinite(arrays.goals).all(axis=1) & arrays.terminated
+    if track is None or track.source != "positions" or track.finals.shape[1] != nothing.shape[1]:
+        return nothing
     starts = arrays.offsets[:-1]
     whole = arrays.final_positions - arrays.positions[starts]
     motion, *_ = np.linalg.lstsq(np.add.reduceat(arrays.actions, starts), whole, rcond=None)
-    if known.any() and np.linalg.matrix_rank(motion) == len(motion):
-        rests[known] = np.linalg.solve(motion.T, (arrays.goals - arrays.final_positions)[known].T).T
+    if np.linalg.matrix_rank(motion) < len(motion):
+        return nothing
+    known = np.isfinite(arrays.goals).all(axis=1) & arrays.terminated
+    missing = np.where(known[:, None], arrays.goals - arrays.final_positions, 0.0)[keep]
+    rows = np.repeat(keep, np.diff(arrays.offsets))
+    in_passing = np.isin(offsets[1:], cuts)
+    first = offsets[:-1][in_passing]
+    everything = nothing.copy()
+    everything[in_passing] = _missing_in_passing(arrays.observations[rows], arrays.positions[rows], cuts, first)
+    everything[~in_passing] = missing
+    rests: FloatArray = np.linalg.solve(motion.T, everything.T).T
     return rests
+
+
+def _missing_in_passing(observations: FloatArray, positions: FloatArray, cuts: IntArray, first: IntArray) -> FloatArray:
+    """Return what is missing to each goal that is reached in passing, where its displacement was observed until then.
+
+    It was where it changed as much as the position in the last step before; `first` are the steps with which the
+    pieces before the cuts begin.
+    """
+    size = positions.shape[1]
+    missing = np.zeros((len(cuts), size))
+    if not len(cuts) or observations.shape[1] % size:
+        return missing
+    blocks = observations.reshape(len(observations), -1, size)
+    last, before = cuts - 1, np.maximum(cuts - 2, 0)
+    number = goal_numbers(observations[last], size)
+    displacements = blocks[last, number]
+    moved = positions[last] - positions[before]
+    off = np.linalg.norm(displacements - blocks[before, number] - moved, axis=1)
+    observed = (off <= _SAME_MOVE * np.linalg.norm(moved, axis=1)) & (last > first)
+    missing[observed] = (positions[last] - displacements - positions[cuts])[observed]
+    return missing
 
 
 def _cuts(observations: npt.NDArray[np.float32], ends: IntArray, action_size: int) -> IntArray:

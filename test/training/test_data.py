@@ -215,8 +215,19 @@ def test_without_recorded_goals_or_positions_nothing_is_missing() -> None:
     assert unknown is not None and found is not None and not unknown.any() and not found.any()
 
 
-def test_an_earlier_goal_in_passing_misses_nothing() -> None:
+def test_what_is_missing_to_a_goal_in_passing_is_what_was_observed_of_it() -> None:
     offset = np.array([0.03, 0.0])
-    data = from_episodes(with_goals([two_goals([0, 0, 1, 1, 1]), two_goals([0, 1], seed=1)], offset))
+    first, second = two_goals([0, 0, 1, 1, 1]), two_goals([0, 1], seed=1)
+    data = from_episodes(with_goals([first, second], offset))
     assert data.rests is not None and data.offsets.tolist() == [0, 2, 5, 6, 7]
-    assert not data.rests[::2].any() and data.rests[1::2] == pytest.approx(np.tile(offset, (2, 1)))
+    assert data.rests[0] == pytest.approx(-first.steps[2].position)  # both goals lie at zero
+    assert not data.rests[2].any()  # a single step does not tell whether it is observed
+    assert data.rests[1::2] == pytest.approx(np.tile(offset, (2, 1)))
+
+
+def test_nothing_is_missing_to_a_goal_in_passing_that_was_not_observed() -> None:
+    episodes = [two_goals([0, 0, 1, 1, 1], seed) for seed in range(2)]
+    for step in episodes[0].steps:
+        step.observation = np.concatenate([3.0 * step.observation[:2], step.observation[2:]])
+    data = from_episodes(with_goals(episodes, np.array([0.03, 0.0])))
+    assert data.rests is not None and not data.rests[0].any() and data.rests[1:].all(axis=0)[0]
