@@ -182,10 +182,10 @@ TRAINING_KEYS = {
     "anchor_to": Key(
         str,
         None,
-        choices=("drawn", "far", "goal"),
+        choices=("drawn", "far", "goal", "drawn_goal"),
         optional=True,
-        meaning="The actor is pulled to the drawn shortcuts, or also to longer ones, shortened, or besides on to "
-        "recorded goals from where routines stop, within the threshold.",
+        meaning="The actor is pulled to the drawn shortcuts (drawn), or also to longer ones, shortened (far); with "
+        "drawn_goal and goal besides on to recorded goals from where routines stop, within the threshold.",
     ),
     "reward": Key(
         str,

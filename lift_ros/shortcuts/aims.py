@@ -25,11 +25,16 @@ def make_aims(nodes: Nodes, rows: Rows) -> FloatArray:
     for base, count in zip(nodes.base.tolist(), nodes.ends.tolist(), strict=True):
         stops[first : first + count] = _episode_stops(nodes, base, count, stops[first : first + count])
         first += count
-    chords: FloatArray = nodes.sums[stops] - nodes.sums[rows.node]
+    return within_ball(nodes, nodes.sums[stops] - nodes.sums[rows.node])
+
+
+def within_ball(nodes: Nodes, chords: FloatArray) -> FloatArray:
+    """Return chords of sums, shortened where they are longer than the ball allows."""
     lengths = np.sqrt(np.einsum("nd,nd->n", chords, chords))
     radius = np.sqrt(nodes.limit)
-    chords *= np.divide(radius, lengths, out=np.ones_like(lengths), where=lengths > radius)[:, None]
-    return chords
+    shares = np.divide(radius, lengths, out=np.ones_like(lengths), where=lengths > radius)
+    shortened: FloatArray = chords * shares[:, None]
+    return shortened
 
 
 def lengthened(nodes: Nodes, rests: FloatArray) -> Nodes:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lift_ros.array_types import Float32Array, FloatArray, IntArray
 from lift_ros.errors import UserError
 from lift_ros.seeds import generator
-from lift_ros.shortcuts.aims import lengthened, make_aims
+from lift_ros.shortcuts.aims import lengthened, make_aims, within_ball
 from lift_ros.shortcuts.draws import Draws
 from lift_ros.shortcuts.pairs import make_rows
 from lift_ros.shortcuts.rule import PLAIN, STRATEGIES, Rule, make_nodes
@@ -182,6 +182,7 @@ class ShortcutSampler:
         return row
 
     def _gather(self, row: IntArray, offset: IntArray) -> ShortcutBatch:
+        far = self._aims
         start = np.take(self._row_step, row)
         stop = start + offset
         episode = np.take(self._row_episode, row)
@@ -203,7 +204,9 @@ class ShortcutSampler:
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,
-            aims=actions.copy() if self._aims is None else _lines(self._aims, row),
+            aims=self._led_on(actions, start + episode, offset, ended)
+            if self._aims is None
+            else _lines(self._aims, row),
             rewards=np.take(self._rewards, stop - 1)[:, None],
             next_observations=next_observations,
             next_actions=next_actions,
@@ -212,6 +215,15 @@ class ShortcutSampler:
             offsets=offset,
             step_returns=self._returns,
         )
+
+    def _led_on(self, actions: Float32Array, node: IntArray, offset: IntArray, ended: IntArray) -> Float32Array:
+        """Return drawn actions as aims; those that end with their episode lead on to its goal, where that is known."""
+        aims = actions.copy()
+        if self._whole_ways is not self._nodes:
+            first, sums = node[ended], self._whole_ways.sums
+            chords = sums[first + offset[ended]] - sums[first]
+            aims[ended] = self._nodes.actions(within_ball(self._nodes, chords))
+        return aims
 
     def _seen(self, step: IntArray) -> Float32Array:
         return _lines(self._observations, step).astype(np.float32, copy=False)

@@ -120,7 +120,7 @@ class TrainingOptions:
     @property
     def aims_at_goals(self) -> bool:
         """Whether ways lead on to recorded goals from where episodes ended."""
-        return self.anchor_to == "goal"
+        return self.anchor_to in ("goal", "drawn_goal")
 
     def total_updates(self, *, pictures: bool) -> int:
         """Return how many updates make a whole training, of runs with pictures that are learned from or without."""

@@ -99,3 +99,19 @@ def test_aims_and_ways_lead_on_to_where_the_goal_is_known_to_be() -> None:
     last = batch.aims[batch.starts == 19]
     assert len(last) and last == pytest.approx(np.tile([-0.1, -0.04], (len(last), 1)), abs=1e-6)
     assert np.array_equal(batch.actions, plain.sample(200).actions)  # what was done stays what was done
+
+
+def test_drawn_shortcuts_lead_on_only_where_they_end_with_their_episode() -> None:
+    actions = walk((0, -0.05, 0.5), (1, -0.05, 0.5))
+    rewards = distances(actions, np.array([0.51, 0.51]))
+    arguments = (np.zeros((len(actions), 1)), actions, rewards, [0, len(actions)], [True])
+    rest = np.array([[0.0, -0.01]])
+    sampler = ShortcutSampler(*arguments, action_radius=RADIUS, strategy="best", rests=rest)
+    batch = sampler.sample(200)
+    ended = batch.terminals[:, 0] > 0
+    assert 0 < ended.sum() < 200
+    assert np.array_equal(batch.aims[~ended], batch.actions[~ended])
+    wanted = batch.actions[ended] + rest
+    lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert batch.aims[ended] == pytest.approx(wanted * np.minimum(1.0, RADIUS / lengths), abs=1e-6)
+    assert (lengths > RADIUS).any()
