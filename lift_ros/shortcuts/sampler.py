@@ -182,7 +182,6 @@ class ShortcutSampler:
         return row
 
     def _gather(self, row: IntArray, offset: IntArray) -> ShortcutBatch:
-        far = self._aims
         start = np.take(self._row_step, row)
         stop = start + offset
         episode = np.take(self._row_episode, row)
@@ -190,9 +189,10 @@ class ShortcutSampler:
         ended = np.flatnonzero(last)
         after = stop - last  # any step; what belongs after the last one is filled in below
         actions = _lines(self._actions, start)
+        nodes = start + episode  # an episode has one node more than steps
         if self._draws is not None:
             long = np.flatnonzero(offset > 1)
-            node = np.take(start + episode, long)  # an episode has one node more than steps
+            node = np.take(nodes, long)
             sums = self._nodes.sums
             actions[long] = self._nodes.actions(_lines(sums, node + np.take(offset, long)) - _lines(sums, node))
         next_actions = _lines(self._actions, after)
@@ -204,9 +204,7 @@ class ShortcutSampler:
         return ShortcutBatch(
             observations=self._seen(start),
             actions=actions,
-            aims=self._led_on(actions, start + episode, offset, ended)
-            if self._aims is None
-            else _lines(self._aims, row),
+            aims=_lines(self._aims, row) if self._aims is not None else self._led_on(actions, nodes, offset, ended),
             rewards=np.take(self._rewards, stop - 1)[:, None],
             next_observations=next_observations,
             next_actions=next_actions,
@@ -216,11 +214,11 @@ class ShortcutSampler:
             step_returns=self._returns,
         )
 
-    def _led_on(self, actions: Float32Array, node: IntArray, offset: IntArray, ended: IntArray) -> Float32Array:
+    def _led_on(self, actions: Float32Array, nodes: IntArray, offset: IntArray, ended: IntArray) -> Float32Array:
         """Return drawn actions as aims; those that end with their episode lead on to its goal, where that is known."""
         aims = actions.copy()
         if self._whole_ways is not self._nodes:
-            first, sums = node[ended], self._whole_ways.sums
+            first, sums = nodes[ended], self._whole_ways.sums
             chords = sums[first + offset[ended]] - sums[first]
             aims[ended] = self._nodes.actions(within_ball(self._nodes, chords))
         return aims
