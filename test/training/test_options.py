@@ -49,6 +49,7 @@ def test_no_shipped_scenario_chooses_for_training() -> None:
         ({"anchor": 0.0}, False),
         ({"anchor_to": "drawn"}, False),
         ({"anchor_to": "goal"}, True),
+        ({"anchor_to": "drawn_goal"}, False),
         ({"anchor": 0, "algorithm": "clone"}, True),
     ],
 )
