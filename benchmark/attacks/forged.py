@@ -214,6 +214,8 @@ class Forger:
         publisher = self._publisher(forgery.topic)
         triggers: queue.Queue[Any] = queue.Queue()
         watcher.on_message = lambda topic, message: triggers.put(message) if topic == forgery.after else None
+        if forgery.topic != qos.MODEL:
+            watcher.wait(f"something like {name}", lambda: _like(forgery) in watcher.heard)
         left, last = count, watcher.heard[forgery.after]
         while left:
             with contextlib.suppress(queue.Empty):
@@ -238,7 +240,7 @@ class Forger:
     def _forge(self, forgery: Forgery, about: Any, rng: Rng) -> Any:
         if forgery.topic == qos.MODEL:
             return self._model
-        message = copy.deepcopy(self._watcher.heard[qos.RECEIPT if forgery.topic == qos.READY else forgery.topic])
+        message = copy.deepcopy(self._watcher.heard[_like(forgery)])
         message.episode = about.episode
         if hasattr(message, "step") and hasattr(about, "step"):
             message.step = about.step
@@ -271,3 +273,8 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def _like(forgery: Forgery) -> str:
+    """Return the topic whose last true message is changed."""
+    return qos.RECEIPT if forgery.topic == qos.READY else forgery.topic

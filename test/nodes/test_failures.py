@@ -149,12 +149,16 @@ def test_killed_arbiter_makes_the_plant_hold_and_a_new_one_takes_the_next_number
     under_way = collecting.last(qos.STEP).episode
     graph.wait("the plant to hold", lambda: graph.state("positioning_simulator") in ("HOLDING", "READY"))
     collecting.start("arbiter")
-    graph.wait("the next episode", lambda: collecting.last(qos.STEP).episode > under_way)
+    graph.wait("the next episode that moves", lambda: collecting.last(qos.STEP).episode > under_way)
     graph.wait_for_episodes()
     episodes = recorded(collecting.run)
     assert [episode.index for episode in episodes] == list(range(len(episodes)))
     assert len(episodes[under_way].steps) >= 4
-    assert episodes[under_way + 1].outcome is Outcome.REACHED
+    # A new arbiter that is quicker than the 2 s after which the old one counts as gone is not heeded at first: what it
+    # begins is aborted before the first move, and tried again.
+    moved = [episode for episode in episodes[under_way + 1 :] if episode.steps]
+    assert moved[0].outcome is Outcome.REACHED
+    assert all(episode.outcome is Outcome.ABORTED for episode in episodes[under_way + 1 : moved[0].index])
 
 
 def test_killed_plant_aborts_and_collecting_resumes(collecting: Collecting) -> None:
